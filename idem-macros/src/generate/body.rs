@@ -1,0 +1,172 @@
+//! The new body of the function: call, check of the answer, and the user's
+//! block in a future of its own.
+
+use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use quote::{ToTokens as _, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+
+use super::{bounds, call, private, quiet};
+use crate::plan::{Cloned, Driver, Plan};
+use crate::{rename, syntax};
+
+/// Everything between the function's braces. `block` are the user's statements,
+/// which `braces` surrounded.
+pub(super) fn body(plan: &Plan, block: TokenStream, braces: Span) -> TokenStream {
+    let checks = bounds::move_checks(plan);
+    let call = call::call(plan);
+    let ops = bounds::ops(plan);
+    let clones = clones(plan);
+    let future = future(plan, block, braces);
+    let driver = driver(plan, &future);
+    quote!(#checks #call #ops #clones #driver)
+}
+
+/// Hands the future over. Located at the function's name, where rustc then says
+/// that a future is not `Send`.
+fn driver(plan: &Plan, future: &TokenStream) -> TokenStream {
+    let place = plan.function.sig.ident.span();
+    let span = syntax::at(place);
+    let private = private(plan, place);
+    match plan.driver {
+        Driver::Detached => quote_spanned! {span=>
+            let __idem_run = #private::detached(__idem_call, __idem_ops, #future);
+            __idem_run.await
+        },
+        Driver::InPlace => quote_spanned! {span=>
+            let __idem_body = ::core::pin::pin!(#future);
+            #private::in_place(__idem_call, __idem_ops, __idem_body).await
+        },
+    }
+}
+
+fn future(plan: &Plan, block: TokenStream, braces: Span) -> TokenStream {
+    let never = never(plan);
+    let captures = captures(plan);
+    let borrows = borrows_of_clones(plan);
+    let probe = probe(plan);
+    let rebinds = rebinds(plan);
+    let block = user_block(plan, block, braces);
+    quote_spanned! {Span::mixed_site()=>
+        async move { #never #captures #borrows #probe #rebinds #block }
+    }
+}
+
+/// A `return` that is never taken pins the type of the block, so that arms are
+/// coerced and errors point at the return type. It stands outside of the user's
+/// block, where the body's own imports cannot change what the type means.
+fn never(plan: &Plan) -> TokenStream {
+    let answer = &plan.answer;
+    quote_spanned! {syntax::at(answer.span())=>
+        if let ::core::option::Option::Some(__idem_never) = ::core::option::Option::None::<#answer> {
+            #[allow(unreachable_code)]
+            return __idem_never;
+        }
+    }
+}
+
+/// Borrowing a binding moves it in as a whole, also when the body uses only one
+/// of its fields: a permit lives as long as the body.
+fn captures(plan: &Plan) -> TokenStream {
+    let captures = plan.params.iter().flat_map(|param| {
+        let cfgs = &param.cfgs;
+        param.captures.iter().map(move |name| {
+            let quiet = name.to_string().starts_with('_').then(quiet);
+            quote_spanned!(Span::mixed_site()=> #(#cfgs)* #quiet let _ = &#name;)
+        })
+    });
+    captures.collect()
+}
+
+/// The clones that the body's task owns, made by the caller.
+fn clones(plan: &Plan) -> TokenStream {
+    let clones = plan.params.iter().filter_map(|param| {
+        let Cloned {
+            name, owned, ty, ..
+        } = param.cloned.as_ref()?;
+        let place = if name == "self" {
+            name.span()
+        } else {
+            ty.span()
+        };
+        let span = syntax::at(place);
+        let private = private(plan, place);
+        let cfgs = &param.cfgs;
+        Some(quote_spanned!(span=> #(#cfgs)* let #owned = #private::to_owned::<#ty>(#name);))
+    });
+    clones.collect()
+}
+
+/// Inside the task the clones are borrowed under the names that the body uses.
+fn borrows_of_clones(plan: &Plan) -> TokenStream {
+    let borrows = plan.params.iter().filter_map(|param| {
+        let cloned = param.cloned.as_ref()?;
+        let Cloned {
+            name,
+            owned,
+            ty,
+            mutability,
+        } = cloned;
+        let cfgs = &param.cfgs;
+        let span = Span::mixed_site();
+        let name = if cloned.is_self() { owned } else { name };
+        Some(quote_spanned! {span=>
+            #(#cfgs)*
+            #[allow(clippy::shadow_unrelated)]
+            let #mutability #name: &#ty = ::core::borrow::Borrow::<#ty>::borrow(&#owned);
+        })
+    });
+    borrows.collect()
+}
+
+/// `on_unknown = recover(expr)`: what the outside world knows is asked in the
+/// body's own future, so that the probe may borrow what the body consumes.
+fn probe(plan: &Plan) -> TokenStream {
+    let Some(expr) = &plan.recover else {
+        return TokenStream::new();
+    };
+    let span = syntax::at(expr.span());
+    let private = private(plan, span);
+    let (map, _) = bounds::error_map(plan, expr.span());
+    let expr = renamed(plan, expr.to_token_stream());
+    quote_spanned! {span=>
+        if #private::must_probe() {
+            let __idem_probe = #private::probed(#expr, #map).await;
+            if let ::core::option::Option::Some(__idem_answer) = __idem_probe {
+                return __idem_answer;
+            }
+        }
+    }
+}
+
+/// `mut` bindings are made here from the user's own tokens: `unused_mut` still
+/// sees them, and a reference may be set to one of the body's locals.
+fn rebinds(plan: &Plan) -> TokenStream {
+    let rebinds = plan.params.iter().flat_map(|param| {
+        let cfgs = &param.cfgs;
+        param.rebinds.iter().map(move |(mutability, name)| {
+            quote_spanned! {Span::mixed_site()=>
+                #(#cfgs)*
+                #[allow(clippy::shadow_same)]
+                let #mutability #name = #name;
+            }
+        })
+    });
+    rebinds.collect()
+}
+
+/// The user's statements. The braces get a span of the macro's, or
+/// `unused_braces` would complain about a body of one expression.
+fn user_block(plan: &Plan, block: TokenStream, braces: Span) -> TokenStream {
+    let mut block = Group::new(Delimiter::Brace, renamed(plan, block));
+    block.set_span(syntax::at(braces));
+    block.into_token_stream()
+}
+
+/// Tokens of the user's that run on the clone of `self`, if there is one.
+fn renamed(plan: &Plan, tokens: TokenStream) -> TokenStream {
+    if plan.clones_self() {
+        rename::rename_self(tokens, &syntax::own_ident("self"))
+    } else {
+        tokens
+    }
+}

@@ -1,0 +1,83 @@
+//! What generated code names, and nothing else may.
+//!
+//! Not part of the public interface: it changes without notice, and the macro
+//! crate is pinned to this version.
+
+use crate::answer::ErrorMapping;
+pub use crate::answer::{Answer, FromError, MapError, Movable, policy};
+pub use crate::codec::Json;
+use crate::context;
+use crate::engine::attempt::Phase;
+pub use crate::engine::call::Call;
+pub use crate::engine::driver::{Detached, Ops, detached, in_place};
+pub use crate::engine::site::{Name, Site, path_of};
+use crate::error::Error;
+use crate::policy::Recovered;
+pub use crate::policy::{OnInProgress, OnMissingKey, OnUnknown, Ttl};
+use crate::record::UnknownReason;
+
+/// Checks the whole return type, and makes the typed half of the call.
+pub fn ops<R, C, P, M>(policy: P, map: M) -> Ops<R>
+where
+    R: Answer<C, P, M>,
+{
+    R::ops(policy, map)
+}
+
+/// Returns whether the outside world must be asked before the body runs.
+#[must_use]
+pub fn must_probe() -> bool {
+    context::current().is_some_and(|context| context.state().must_probe())
+}
+
+/// Asks the outside world. None means that the body must run.
+pub async fn probed<T, E, F, M>(probe: F, map: M) -> Option<Result<T, E>>
+where
+    F: Future<Output = Result<Recovered<T>, E>>,
+    M: ErrorMapping<E>,
+{
+    let answer = probe.await;
+    let Some(context) = context::current() else {
+        return Some(Err(map.map(Error::NoContext)));
+    };
+    let state = context.state();
+    match answer {
+        Ok(Recovered::Done(answer)) => {
+            state.set_recovered();
+            state.enter(Phase::Running);
+            Some(Ok(answer))
+        }
+        Ok(Recovered::NotDone) => {
+            state.set_not_done();
+            None
+        }
+        Ok(Recovered::Unknown) => {
+            state.set_undecided();
+            Some(Err(map.map(Error::UnknownOutcome {
+                record: state.holder.id,
+                exhausted: false,
+                reason: UnknownReason::Undecided,
+                retry_after: state
+                    .mark_undecided()
+                    .undecided_retry_us
+                    .map(crate::clock::from_micros),
+            })))
+        }
+        Err(error) => {
+            state.set_undecided();
+            Some(Err(error))
+        }
+    }
+}
+
+/// Clones a borrowed argument for the body's task.
+pub fn to_owned<T: ToOwned + ?Sized>(value: &T) -> T::Owned {
+    value.to_owned()
+}
+
+/// Checks that a parameter's type can move into the body's task.
+pub fn movable<T: Movable + ?Sized>() {}
+
+/// Checks the same for a type that mentions a type parameter, where the
+/// compiler's own suggestion is the best one.
+pub fn sendable<T: Send + ?Sized>() {}

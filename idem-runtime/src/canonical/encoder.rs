@@ -1,0 +1,107 @@
+//! The buffers of one encoding, and what is known of a value just written.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::entry::Entry;
+use super::error::{CanonicalError, Failure};
+use super::serializer::Writer;
+use super::{Encoded, Missing, MissingKind};
+
+/// Arrays, objects, `Some` and newtypes around one value, at most.
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// What the surroundings of a value have to know about its text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shape {
+    /// The text is `null`, or `{"Some":…}` around such a text.
+    pub(crate) nullish: bool,
+    pub(crate) missing: Option<MissingKind>,
+}
+
+impl Shape {
+    pub(crate) const NULL: Self = Self {
+        nullish: true,
+        missing: Some(MissingKind::Null),
+    };
+
+    #[inline]
+    pub(crate) fn text(blank: bool) -> Self {
+        Self {
+            nullish: false,
+            missing: blank.then_some(MissingKind::Blank),
+        }
+    }
+
+    /// The shape of an object whose only entry is `name`, with this value.
+    #[inline]
+    pub(crate) fn under(self, name: &[u8]) -> Self {
+        Self {
+            nullish: self.nullish && name == b"Some",
+            missing: None,
+        }
+    }
+}
+
+/// The buffers of one encoding, shared by all levels, so that a level
+/// allocates nothing of its own.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    pub(crate) out: Vec<u8>,
+    /// The entries of all open objects; each object owns the tail.
+    pub(crate) entries: Vec<Entry>,
+    /// The map keys of all open objects, unescaped.
+    pub(crate) keys: Vec<u8>,
+    /// Whether the ranges of the elements are wanted.
+    pub(crate) wants_parts: bool,
+    pub(crate) parts: Option<Vec<Range<usize>>>,
+    pub(crate) missing: Option<Missing>,
+    /// A failure that a `Serialize` implementation could have swallowed.
+    swallowed: Option<&'static str>,
+}
+
+impl Encoder {
+    #[inline]
+    pub(crate) fn new(wants_parts: bool) -> Self {
+        Self {
+            out: Vec::with_capacity(256),
+            entries: Vec::new(),
+            keys: Vec::new(),
+            wants_parts,
+            parts: None,
+            missing: None,
+            swallowed: None,
+        }
+    }
+
+    pub(crate) fn encode<T>(mut self, value: &T) -> Result<Encoded, CanonicalError>
+    where
+        T: Serialize + ?Sized,
+    {
+        let shape = value.serialize(Writer::top(&mut self))?;
+        if let Some(kind) = shape.missing {
+            self.missing = Some(Missing::Whole(kind));
+        }
+        self.finish()
+    }
+
+    #[inline]
+    pub(crate) fn finish(self) -> Result<Encoded, CanonicalError> {
+        match self.swallowed {
+            Some(reason) => Err(Failure::new(reason).into()),
+            None => Ok(Encoded {
+                bytes: self.out,
+                parts: self.parts,
+                missing: self.missing,
+            }),
+        }
+    }
+
+    /// Remembers a failure that the caller may ignore.
+    #[cold]
+    pub(crate) fn note(&mut self, failure: Failure) -> Failure {
+        self.swallowed = Some(failure.reason());
+        failure
+    }
+}

@@ -1,0 +1,271 @@
+//! One try at running the body, from the won reservation to its end.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::Inner;
+use super::call::Prepared;
+use super::tracker::Tracked;
+use crate::identity::RecordId;
+use crate::record::UnknownReason;
+use crate::singleflight::Lead;
+use crate::store::{GiveBack, Holder, MarkUnknown, Won};
+use crate::sync::{Arc, AtomicBool, AtomicI64, AtomicU8, Mutex, Ordering, lock};
+
+/// How far an attempt has come; decides what a drop means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing of the body was polled: a drop gives the reservation back.
+    Reserved = 0,
+    /// The recovery's probe runs: a drop leaves it undecided.
+    Probing = 1,
+    /// The body runs: a drop leaves the outcome unknown.
+    Running = 2,
+    /// The body returned: what is left is to record it.
+    Returned = 3,
+}
+
+/// What the body, the renewal thread and the engine share about an attempt.
+#[derive(Debug)]
+pub(crate) struct AttemptState {
+    pub(crate) holder: Holder,
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) won: Won,
+    phase: AtomicU8,
+    /// Until when this process believes in its lease, on the engine's clock.
+    deadline_us: AtomicI64,
+    /// Until when the lease is renewed.
+    renew_until_us: AtomicI64,
+    lost: AtomicBool,
+    /// The probe said that nothing had happened.
+    probed: AtomicBool,
+    /// The probe came to no decision.
+    undecided: AtomicBool,
+    /// The probe found the answer.
+    recovered: AtomicBool,
+    /// Records of inner calls that found no answer.
+    taints: Mutex<HashSet<[u8; 32]>>,
+}
+
+impl AttemptState {
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::SeqCst) {
+            0 => Phase::Reserved,
+            1 => Phase::Probing,
+            2 => Phase::Running,
+            _ => Phase::Returned,
+        }
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::SeqCst);
+    }
+
+    pub(crate) fn deadline_us(&self) -> i64 {
+        self.deadline_us.load(Ordering::SeqCst)
+    }
+
+    /// Notes a renewal that was confirmed for a request sent at `sent_us`.
+    pub(crate) fn renewed(&self, sent_us: i64) {
+        let deadline = sent_us.saturating_add(believed(self.prepared.lease_us()));
+        self.deadline_us.fetch_max(deadline, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_renewed_at(&self, now_us: i64) -> bool {
+        now_us < self.renew_until_us.load(Ordering::SeqCst)
+    }
+
+    /// Renews without an end: the body has returned, only the store is slow.
+    pub(crate) fn renew_until_recorded(&self) {
+        self.renew_until_us.store(i64::MAX, Ordering::SeqCst);
+    }
+
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the lease can no longer be believed in.
+    pub(crate) fn is_lost_at(&self, now_us: i64) -> bool {
+        self.lost.load(Ordering::SeqCst) || now_us >= self.deadline_us()
+    }
+
+    /// Whether the outside world must be asked before the body runs.
+    pub(crate) fn must_probe(&self) -> bool {
+        self.won.doubt && self.prepared.on_unknown == crate::policy::OnUnknown::Recover
+    }
+
+    pub(crate) fn set_not_done(&self) {
+        self.probed.store(true, Ordering::SeqCst);
+        self.enter(Phase::Running);
+    }
+
+    pub(crate) fn is_probed(&self) -> bool {
+        self.probed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_undecided(&self) {
+        self.undecided.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.undecided.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_recovered(&self) {
+        self.recovered.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_recovered(&self) -> bool {
+        self.recovered.load(Ordering::SeqCst)
+    }
+
+    /// Notes that an inner call found no answer.
+    pub(crate) fn taint(&self, record: Option<RecordId>) {
+        lock(&self.taints).insert(record.map_or([0; 32], |id| *id.as_bytes()));
+    }
+
+    /// Notes that an inner call found its answer after all.
+    pub(crate) fn clear_taint(&self, record: RecordId) {
+        lock(&self.taints).remove(record.as_bytes());
+    }
+
+    pub(crate) fn is_tainted(&self) -> bool {
+        !lock(&self.taints).is_empty()
+    }
+
+    pub(crate) fn give_back(&self) -> GiveBack {
+        GiveBack {
+            id: self.holder.id,
+            claim: self.holder.claim,
+            ttl_us: self.prepared.ttl_us,
+        }
+    }
+
+    pub(crate) fn mark_unknown(&self, reason: UnknownReason) -> MarkUnknown {
+        MarkUnknown {
+            holder: self.holder,
+            reason,
+            undecided_retry_us: None,
+        }
+    }
+
+    /// A probe without a decision: the next one waits as long as the outcome
+    /// has been in doubt, between a third of the lease and five minutes, so
+    /// that the pauses double.
+    pub(crate) fn mark_undecided(&self) -> MarkUnknown {
+        const LONGEST_US: i64 = 300_000_000;
+        let shortest = self.prepared.lease_us() / 3;
+        MarkUnknown {
+            holder: self.holder,
+            reason: UnknownReason::Undecided,
+            undecided_retry_us: Some(
+                self.won
+                    .doubt_for_us
+                    .clamp(shortest.min(LONGEST_US), LONGEST_US),
+            ),
+        }
+    }
+}
+
+/// The part of a lease that its holder believes in: it ends before the store's.
+fn believed(lease_us: i64) -> i64 {
+    const MARGIN_US: i64 = 500_000;
+    lease_us - std::cmp::min(lease_us / 10, MARGIN_US)
+}
+
+/// The right to run the body once.
+///
+/// Dropping it does no I/O and needs no runtime: it queues to the renewal
+/// thread what the drop means in this phase.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) engine: Arc<Inner>,
+    pub(crate) state: Arc<AttemptState>,
+    /// Followers in this process that wait for the answer.
+    pub(crate) lead: Option<Lead>,
+    ended: bool,
+    _tracked: Tracked,
+}
+
+impl Attempt {
+    /// Takes up a won reservation, whose request was first sent at `sent_us`.
+    pub(crate) fn start(
+        engine: &Arc<Inner>,
+        prepared: &Arc<Prepared>,
+        holder: Holder,
+        won: Won,
+        sent_us: i64,
+        lead: Option<Lead>,
+    ) -> Self {
+        let max_run = crate::clock::micros(prepared.max_run);
+        let state = Arc::new(AttemptState {
+            holder,
+            prepared: Arc::clone(prepared),
+            won,
+            phase: AtomicU8::new(Phase::Reserved as u8),
+            deadline_us: AtomicI64::new(sent_us.saturating_add(believed(prepared.lease_us()))),
+            renew_until_us: AtomicI64::new(sent_us.saturating_add(max_run)),
+            lost: AtomicBool::new(false),
+            probed: AtomicBool::new(false),
+            undecided: AtomicBool::new(false),
+            recovered: AtomicBool::new(false),
+            taints: Mutex::default(),
+        });
+        engine.renewals.hold(&state);
+        Self {
+            engine: Arc::clone(engine),
+            state,
+            lead,
+            ended: false,
+            _tracked: engine.attempts.track(),
+        }
+    }
+
+    /// Says that the store has been told how this attempt ended, or that there
+    /// is nothing left to tell.
+    pub(crate) fn end(mut self) -> Option<Lead> {
+        self.ended = true;
+        self.lead.take()
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.engine.renewals.let_go(&self.state);
+        if self.ended {
+            return;
+        }
+        let until =
+            Duration::from_micros(u64::try_from(self.state.prepared.lease_us()).unwrap_or(0));
+        match self.state.phase() {
+            Phase::Reserved => {
+                self.engine
+                    .renewals
+                    .give_back(self.state.give_back(), until, true);
+            }
+            Phase::Probing => {
+                self.engine
+                    .renewals
+                    .mark_unknown(self.state.mark_undecided(), until);
+            }
+            Phase::Running => {
+                let reason = if std::thread::panicking() {
+                    UnknownReason::Panicked
+                } else if self.engine.is_closing() {
+                    UnknownReason::ShutDown
+                } else {
+                    UnknownReason::Cancelled
+                };
+                self.engine
+                    .renewals
+                    .mark_unknown(self.state.mark_unknown(reason), until);
+            }
+            // The task that records it was dropped: its runtime ended.
+            Phase::Returned => {
+                self.engine
+                    .renewals
+                    .mark_unknown(self.state.mark_unknown(UnknownReason::ShutDown), until);
+            }
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! A call on its way in: from arguments to a record id.
+
+use std::any::TypeId;
+use std::borrow::{Borrow, Cow};
+use std::fmt::Display;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::site::{Name, Site};
+use super::{Engine, Inner};
+use crate::canonical::{self, CanonicalError, Encoded, Missing, MissingKind};
+use crate::clock::micros;
+use crate::error::Error;
+use crate::identity::RecordId;
+use crate::policy::{OnInProgress, OnMissingKey, OnUnknown, Ttl};
+use crate::record::{Claim, Element};
+use crate::singleflight::FlightKey;
+use crate::store::{Reserve, Takeover};
+use crate::sync::Arc;
+
+/// The most bytes of a label that are kept.
+const MAX_LABEL: usize = 128;
+/// The most bytes of an operation's name.
+const MAX_NAME: usize = 128;
+
+/// What a call consists of, gathered before anything is awaited.
+///
+/// Mistakes are kept until the call is made, so that the expansion needs no
+/// control flow.
+#[derive(Debug)]
+pub struct Call {
+    pub(crate) engine: Option<Engine>,
+    name: Cow<'static, str>,
+    site: Option<&'static Site>,
+    derived: bool,
+    pub(crate) on_in_progress: OnInProgress,
+    pub(crate) on_unknown: OnUnknown,
+    on_missing_key: OnMissingKey,
+    lease: Option<Duration>,
+    max_run: Option<Duration>,
+    ttl: Option<Ttl>,
+    scope: Option<Vec<u8>>,
+    key: Key,
+    payload: Vec<(Cow<'static, str>, Encoded)>,
+    label: Option<String>,
+    mistake: Option<Error>,
+}
+
+#[derive(Debug)]
+enum Key {
+    None,
+    /// Elements of a literal tuple, being joined.
+    Parts(Vec<u8>, usize),
+    Whole(Vec<u8>),
+    /// `None`, where that means to run without protection.
+    Missing,
+}
+
+impl Call {
+    /// Starts a call of an annotated function.
+    #[must_use]
+    pub fn new(site: &'static Site) -> Self {
+        let (name, derived) = match site.name {
+            Name::Given(name) => (Cow::Borrowed(name), false),
+            Name::Derived => (Cow::Owned(site.derived_name()), true),
+        };
+        Self {
+            site: Some(site),
+            derived,
+            on_in_progress: site.on_in_progress,
+            on_unknown: site.on_unknown,
+            on_missing_key: site.on_missing_key,
+            lease: site.lease,
+            max_run: site.max_run,
+            ..Self::plain(name)
+        }
+    }
+
+    /// Starts a call without an annotated function, with its defaults.
+    pub(crate) fn plain(name: Cow<'static, str>) -> Self {
+        Self {
+            engine: None,
+            name,
+            site: None,
+            derived: false,
+            on_in_progress: OnInProgress::DEFAULT,
+            on_unknown: OnUnknown::Refuse,
+            on_missing_key: OnMissingKey::Error,
+            lease: None,
+            max_run: None,
+            ttl: None,
+            scope: None,
+            key: Key::None,
+            payload: Vec::new(),
+            label: None,
+            mistake: None,
+        }
+    }
+
+    /// Sets the engine.
+    #[must_use]
+    pub fn engine<E: Borrow<Engine> + ?Sized>(mut self, engine: &E) -> Self {
+        self.engine = Some(engine.borrow().clone());
+        self
+    }
+
+    /// Checks that the function at `path` may use a derived name.
+    #[must_use]
+    pub fn derived_from(mut self, path: &'static str) -> Self {
+        if self.site.is_some_and(|site| !site.is_free_function(path)) {
+            self.fail(Error::misuse(format!(
+                "`{}` is nested, associated or generic, so other functions could share a name derived from its path: write `name = \"…\"`",
+                self.name
+            )));
+        }
+        self
+    }
+
+    /// Sets how long the answer is kept.
+    #[must_use]
+    pub fn ttl<T: Into<Ttl>>(mut self, ttl: T) -> Self {
+        let ttl = ttl.into();
+        if ttl == Ttl::For(Duration::ZERO) {
+            self.fail(Error::misuse(
+                "`ttl` is zero, which would keep no answer to replay: pass a longer one",
+            ));
+        }
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets the tenant or caller.
+    #[must_use]
+    pub fn scope<S: Serialize + ?Sized>(mut self, scope: &S) -> Self {
+        match canonical::to_vec(scope) {
+            Ok(bytes) => self.scope = Some(bytes),
+            Err(error) => self.refuse(&error),
+        }
+        self
+    }
+
+    /// Sets a key that is no literal tuple.
+    #[must_use]
+    pub fn key<K: Serialize + ?Sized>(mut self, key: &K) -> Self {
+        match canonical::encode(key) {
+            Ok(Encoded {
+                missing: Some(Missing::Whole(MissingKind::Null)),
+                ..
+            }) if self.on_missing_key == OnMissingKey::Run => self.key = Key::Missing,
+            Ok(encoded) => self.set_key(encoded),
+            Err(error) => self.refuse(&error),
+        }
+        self
+    }
+
+    fn set_key(&mut self, encoded: Encoded) {
+        if let Some(missing) = encoded.missing {
+            self.missing(missing);
+        }
+        self.key = Key::Whole(encoded.bytes);
+    }
+
+    /// Adds an element of a literal tuple: the bytes are those of the tuple.
+    #[must_use]
+    pub fn key_part<K: Serialize + ?Sized>(mut self, part: &K) -> Self {
+        let (mut bytes, at) = match std::mem::replace(&mut self.key, Key::None) {
+            Key::Parts(bytes, count) => (bytes, count),
+            _ => (Vec::with_capacity(64), 0),
+        };
+        bytes.push(if at == 0 { b'[' } else { b',' });
+        match canonical::encode(part) {
+            Ok(encoded) => {
+                if let Some(Missing::Whole(kind)) = encoded.missing {
+                    self.missing(Missing::Element(at, kind));
+                }
+                bytes.extend(encoded.bytes);
+            }
+            Err(error) => self.refuse(&CanonicalError {
+                path: error.path.replacen('$', &format!("$[{at}]"), 1),
+                ..error
+            }),
+        }
+        self.key = Key::Parts(bytes, at + 1);
+        self
+    }
+
+    /// Ends a literal tuple.
+    #[must_use]
+    pub fn end_key(mut self) -> Self {
+        if let Key::Parts(mut bytes, _) = std::mem::replace(&mut self.key, Key::None) {
+            bytes.push(b']');
+            self.key = Key::Whole(bytes);
+        }
+        self
+    }
+
+    /// Adds an element of the payload.
+    #[must_use]
+    pub fn payload<P: Serialize + ?Sized>(self, label: &'static str, value: &P) -> Self {
+        self.payload_element(Cow::Borrowed(label), value)
+    }
+
+    pub(crate) fn payload_element<P: Serialize + ?Sized>(
+        mut self,
+        label: Cow<'static, str>,
+        value: &P,
+    ) -> Self {
+        match canonical::encode(value) {
+            Ok(encoded) => self.payload.push((label, encoded)),
+            Err(error) => self.refuse(&error),
+        }
+        self
+    }
+
+    /// Sets the text for operators.
+    #[must_use]
+    pub fn label<L: Display + ?Sized>(mut self, label: &L) -> Self {
+        let mut label = label.to_string();
+        label.truncate(label.floor_char_boundary(MAX_LABEL));
+        self.label = Some(label);
+        self
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.mistake.get_or_insert(error);
+    }
+
+    fn refuse(&mut self, error: &CanonicalError) {
+        self.fail(Error::Fingerprint {
+            path: error.path.clone(),
+            reason: error.reason.to_owned(),
+        });
+    }
+
+    fn missing(&mut self, missing: Missing) {
+        let what = |kind| match kind {
+            MissingKind::Null => "missing (null, `None` or a unit)",
+            MissingKind::Blank => "a blank string",
+        };
+        self.fail(Error::InvalidKey {
+            reason: match missing {
+                Missing::Whole(kind) => format!("the key is {}", what(kind)),
+                Missing::Element(at, kind) => format!("element {at} of the key is {}", what(kind)),
+            },
+        });
+    }
+
+    /// Returns the operation's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the body runs without protection, since there is no key.
+    pub(crate) fn is_unprotected(&self) -> bool {
+        self.mistake.is_none() && matches!(self.key, Key::Missing)
+    }
+
+    /// Computes the identity and everything that a reservation needs.
+    pub(crate) fn prepare(
+        mut self,
+        engine: &Inner,
+        codec: &'static str,
+        output: TypeId,
+    ) -> Result<Prepared, Error> {
+        if let Some(mistake) = self.mistake.take() {
+            return Err(mistake);
+        }
+        let Key::Whole(key) = std::mem::replace(&mut self.key, Key::None) else {
+            return Err(Error::misuse("the call has no key"));
+        };
+        let ttl = self
+            .ttl
+            .ok_or_else(|| Error::misuse("the call has no TTL"))?;
+        self.check_name(engine, output)?;
+        let identity = &engine.identity;
+        let id = identity.record_id(&self.name, self.scope.as_deref(), &key);
+        let payload = std::mem::take(&mut self.payload);
+        let (values, elements) = elements(engine, &id, &payload);
+        let fingerprint = identity.fingerprint(&id, &values);
+        let lease = self.lease.unwrap_or(engine.limits.lease);
+        Ok(Prepared {
+            operation: Arc::from(&*self.name),
+            reserve: Reserve {
+                id,
+                operation: self.name.into_owned(),
+                label: self.label,
+                scope: self.scope.map(|scope| identity.scope_digest(&scope)),
+                fingerprint,
+                elements,
+                // Each question to the store draws its own.
+                claim: Claim::from_bytes([0; 16]),
+                lease_us: micros(lease),
+                grace_us: micros(engine.limits.grace),
+                takeover: match self.on_unknown {
+                    OnUnknown::Refuse => Takeover::Refuse,
+                    OnUnknown::Rerun => Takeover::Rerun,
+                    OnUnknown::Recover => Takeover::Recover,
+                },
+                max_takeovers: engine.limits.max_takeovers,
+                version: None,
+            },
+            on_in_progress: self.on_in_progress,
+            on_unknown: self.on_unknown,
+            ttl_us: ttl.micros(),
+            max_run: self.max_run.unwrap_or(engine.limits.max_run),
+            flight: FlightKey {
+                id,
+                fingerprint,
+                version: None,
+                codec,
+                output,
+            },
+        })
+    }
+
+    fn check_name(&self, engine: &Inner, output: TypeId) -> Result<(), Error> {
+        if self.name.is_empty() || self.name.len() > MAX_NAME {
+            return Err(Error::misuse(format!(
+                "an operation's name has 1 to {MAX_NAME} bytes"
+            )));
+        }
+        if self.derived && engine.limits.strict {
+            return Err(Error::misuse(format!(
+                "a strict engine refuses the derived name `{0}`, which changes when the code moves: write `name = \"{0}\"` to keep this identity",
+                self.name
+            )));
+        }
+        engine.operations.check(&self.name, self.site, output)
+    }
+}
+
+/// Splits the payload into the values to digest and what is stored of each. A
+/// payload that is one tuple consists of the tuple's elements.
+fn elements<'a>(
+    engine: &Inner,
+    id: &RecordId,
+    payload: &'a [(Cow<'static, str>, Encoded)],
+) -> (Vec<&'a [u8]>, Vec<Element>) {
+    let mut values: Vec<&[u8]> = Vec::with_capacity(payload.len());
+    let mut labels: Vec<Cow<'_, str>> = Vec::with_capacity(payload.len());
+    match payload {
+        [
+            (
+                label,
+                Encoded {
+                    bytes,
+                    parts: Some(parts),
+                    ..
+                },
+            ),
+        ] if !parts.is_empty() => {
+            for (at, part) in parts.iter().enumerate() {
+                values.push(&bytes[part.clone()]);
+                labels.push(if label.is_empty() {
+                    Cow::Owned(at.to_string())
+                } else {
+                    Cow::Owned(format!("{label}.{at}"))
+                });
+            }
+        }
+        payload => {
+            for (label, encoded) in payload {
+                values.push(&encoded.bytes);
+                labels.push(Cow::Borrowed(label));
+            }
+        }
+    }
+    let elements = values
+        .iter()
+        .zip(labels)
+        .enumerate()
+        .map(|(at, (value, label))| Element {
+            label: label.into_owned(),
+            digest: engine.identity.element_digest(id, at, value),
+        })
+        .collect();
+    (values, elements)
+}
+
+/// A call that is ready to ask the store.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) operation: Arc<str>,
+    pub(crate) reserve: Reserve,
+    pub(crate) on_in_progress: OnInProgress,
+    pub(crate) on_unknown: OnUnknown,
+    pub(crate) ttl_us: Option<i64>,
+    pub(crate) max_run: Duration,
+    pub(crate) flight: FlightKey,
+}
+
+impl Prepared {
+    pub(crate) fn id(&self) -> RecordId {
+        self.reserve.id
+    }
+
+    pub(crate) fn lease_us(&self) -> i64 {
+        self.reserve.lease_us
+    }
+}

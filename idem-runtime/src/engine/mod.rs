@@ -1,0 +1,350 @@
+//! The engine: reserve, run, complete, replay.
+
+pub(crate) mod attempt;
+pub(crate) mod backoff;
+mod builder;
+pub(crate) mod call;
+pub(crate) mod conclude;
+pub(crate) mod driver;
+mod enter;
+mod operations;
+mod plain;
+pub(crate) mod renewal;
+pub(crate) mod site;
+mod tracker;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::runtime::Handle;
+use tracing::Instrument as _;
+use tracing::instrument::WithSubscriber as _;
+
+pub use self::builder::EngineBuilder;
+use self::operations::Operations;
+pub use self::plain::PlainCall;
+use self::renewal::Renewals;
+use self::tracker::Tracker;
+use crate::clock::{Clock, micros};
+use crate::context;
+use crate::error::{Error, StoreError};
+use crate::identity::Identity;
+use crate::policy::Ttl;
+use crate::singleflight::Flights;
+use crate::store::{Store, Sweep};
+use crate::sync::{Arc, AtomicBool, Ordering};
+use crate::telemetry;
+
+/// The longest time after which asking again is recommended while a holder
+/// renews its lease.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+static INSTALLED: std::sync::OnceLock<Engine> = std::sync::OnceLock::new();
+
+/// Runs each key's body once, and replays its answer.
+///
+/// `Clone` and cheap: clones are the same engine. An annotated function finds
+/// its engine in this order: `engine = expr`, the task's engine
+/// ([`scope`](Self::scope)), the installed one ([`install`]).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use idem::store::MemoryStore;
+/// use idem::Engine;
+///
+/// let engine = Engine::builder(MemoryStore::new()).namespace("shop").build().await?;
+/// let ttl = Duration::from_secs(3600);
+/// let charge = async || -> Result<u32, idem::Error> {
+///     engine.call("payments.charge", &("m-1", "o-7"), ttl).run(async { Ok(42) }).await
+/// };
+/// assert_eq!(charge().await?, 42);
+/// assert_eq!(charge().await?, 42); // replayed: the second body was not polled
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) identity: Identity,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) flights: Arc<Flights>,
+    pub(crate) renewals: Renewals,
+    pub(crate) operations: Operations,
+    /// Reservations that were won and have not ended.
+    pub(crate) attempts: Tracker,
+    /// Tasks that were spawned and have not ended.
+    pub(crate) tasks: Tracker,
+    /// Calls that wait for another attempt.
+    pub(crate) waiters: Tracker,
+    closing: AtomicBool,
+    /// Where tasks go when a call is polled outside of any runtime.
+    runtime: Option<Handle>,
+}
+
+/// What the builder decided.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    pub(crate) lease: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) max_run: Duration,
+    pub(crate) max_takeovers: i32,
+    pub(crate) answer_limit: usize,
+    pub(crate) store_timeout: Duration,
+    pub(crate) reserve_timeout: Duration,
+    pub(crate) max_waiters: usize,
+    pub(crate) strict: bool,
+}
+
+impl Inner {
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Returns the runtime to spawn on: the current one, or the one in which
+    /// the engine was built.
+    pub(crate) fn runtime(&self) -> Option<Handle> {
+        Handle::try_current().ok().or_else(|| self.runtime.clone())
+    }
+
+    /// Spawns work at once, out of reach of the caller's cancellation, in the
+    /// caller's span, with the caller's engine and held keys. The returned
+    /// future may be dropped; it gives none if the runtime ended.
+    pub(crate) fn spawn<O, W>(&self, work: W) -> impl Future<Output = Option<O>> + Send + use<O, W>
+    where
+        O: Send + 'static,
+        W: Future<Output = Option<O>> + Send + 'static,
+    {
+        let tracked = self.tasks.track();
+        let work = context::carry(work)
+            .instrument(tracing::Span::current())
+            .with_current_subscriber();
+        let handle = self.runtime().map(|runtime| {
+            runtime.spawn(async move {
+                let done = work.await;
+                drop(tracked);
+                done
+            })
+        });
+        async move { handle?.await.ok().flatten() }
+    }
+
+    /// Makes one store call with a bound, and measures it.
+    pub(crate) async fn store_call<T>(
+        &self,
+        step: &'static str,
+        limit: Duration,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let started = self.clock.monotonic();
+        let answer = conclude::bounded(limit, call).await;
+        telemetry::store_call(
+            step,
+            self.clock.monotonic().saturating_sub(started),
+            &answer,
+        );
+        answer
+    }
+}
+
+impl Engine {
+    /// Starts to build an engine on a store.
+    pub fn builder(store: impl Store) -> EngineBuilder {
+        EngineBuilder::new(Arc::new(store))
+    }
+
+    /// Finds the engine of a call.
+    pub(crate) fn find(given: Option<&Self>) -> Result<Self, Error> {
+        given
+            .cloned()
+            .or_else(context::scoped_engine)
+            .or_else(|| INSTALLED.get().cloned())
+            .ok_or(Error::NoEngine)
+    }
+
+    /// Starts a call without an annotated function. Its defaults are those of
+    /// the attribute.
+    ///
+    /// `operation` is the stable name, 1 to 128 bytes; `key` what makes two
+    /// calls the same intent; `ttl` how long the answer is kept.
+    pub fn call<K: Serialize + ?Sized>(
+        &self,
+        operation: impl Into<std::borrow::Cow<'static, str>>,
+        key: &K,
+        ttl: impl Into<Ttl>,
+    ) -> PlainCall {
+        PlainCall::new(self, operation.into(), key, ttl.into())
+    }
+
+    /// Makes this the engine of every annotated call inside `future`, also of
+    /// those in bodies that it runs in tasks of their own.
+    ///
+    /// # Cancel safety
+    /// As `future`.
+    pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        context::with_engine(self.clone(), future)
+    }
+
+    /// Deletes what is finished or released and past its TTL and the grace, in
+    /// batches of 1,000, and returns how many rows that were.
+    ///
+    /// Expired records count as absent before they are swept; this only frees
+    /// space.
+    ///
+    /// # Concurrent calls
+    /// Harmless, also from several processes.
+    ///
+    /// # Cancel safety
+    /// Batches that were deleted stay deleted.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn sweep(&self) -> Result<u64, Error> {
+        const BATCH: u32 = 1_000;
+        let request = Sweep {
+            limit: BATCH,
+            grace_us: micros(self.inner.limits.grace),
+        };
+        let mut total: u64 = 0;
+        loop {
+            let inner = Arc::clone(&self.inner);
+            let batch = self.inner.spawn(async move {
+                let limit = inner.limits.store_timeout;
+                Some(
+                    inner
+                        .store_call("sweep", limit, inner.store.sweep(&request))
+                        .await,
+                )
+            });
+            let swept = batch.await.ok_or(Error::ShuttingDown)??;
+            total = total.saturating_add(swept);
+            telemetry::swept(swept);
+            if swept < u64::from(BATCH) {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Returns what the engine has running.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            attempts: self.inner.attempts.count(),
+            waiters: self.inner.waiters.count(),
+            tasks: self.inner.tasks.count(),
+            flights: self.inner.flights.len(),
+        }
+    }
+
+    /// Accepts no further calls, waits up to `deadline` for bodies to end and
+    /// their answers to be recorded, and marks the rest unknown.
+    ///
+    /// Call it after the server has stopped accepting requests, and before the
+    /// runtime ends. A body that still runs afterwards goes on until its
+    /// runtime ends, and its answer is recorded if it comes.
+    ///
+    /// # Concurrent calls
+    /// A second call waits too.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the engine closed; nothing is marked.
+    ///
+    /// # Errors
+    /// None at present.
+    pub async fn shutdown(&self, deadline: Duration) -> Result<Drained, Error> {
+        self.inner.closing.store(true, Ordering::SeqCst);
+        let idle = async {
+            self.inner.attempts.idle().await;
+            self.inner.tasks.idle().await;
+        };
+        let unknown = match tokio::time::timeout(deadline, idle).await {
+            Ok(()) => 0,
+            Err(_) => self.inner.renewals.shut_down().await,
+        };
+        telemetry::drained(unknown);
+        Ok(Drained { unknown })
+    }
+}
+
+/// What an engine has running; all zero when it is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Reservations that were won and have not ended.
+    pub attempts: usize,
+    /// Calls that wait for another attempt.
+    pub waiters: usize,
+    /// Spawned tasks that have not ended.
+    pub tasks: usize,
+    /// Keys that callers of this process share a trip to the store for.
+    pub flights: usize,
+}
+
+/// How a shutdown went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// How many attempts had not ended by the deadline and were marked unknown.
+    pub unknown: usize,
+}
+
+/// Makes an engine the process's default.
+///
+/// # Errors
+/// [`Error::Misuse`] if there is one already: which of the two a function would
+/// use must not depend on the order of start-up.
+pub fn install(engine: Engine) -> Result<(), Error> {
+    INSTALLED.set(engine).map_err(|_| {
+        Error::misuse("an engine is installed already: install one, once, at start-up")
+    })
+}
+
+/// Opens the store of a URL and builds an engine on it, with the builder's
+/// defaults and the namespace `default`.
+///
+/// Schemes: `sqlite://PATH` (feature `sqlite`); the file and the schema are
+/// created if needed.
+///
+/// # Cancel safety
+/// Dropping the future leaves at most an empty schema behind.
+///
+/// # Errors
+/// If the scheme is not known, or as [`EngineBuilder::build`].
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let url = format!("sqlite://{}", folder.path().join("shop.db").display());
+/// let engine = idem::connect(&url).await?;
+/// # drop(engine); Ok(()) }
+/// ```
+#[cfg_attr(
+    not(feature = "sqlite"),
+    expect(clippy::unused_async, reason = "no store to open")
+)]
+pub async fn connect(url: &str) -> Result<Engine, Error> {
+    let scheme = url.split(':').next().unwrap_or_default();
+    match scheme {
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            let store = crate::store::SqliteStore::connect(url).await?;
+            Engine::builder(store).build().await
+        }
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite" => Err(Error::misuse(
+            "`sqlite:` needs the feature `sqlite` of idem-runtime",
+        )),
+        _ => Err(Error::misuse(
+            "the store's URL has a scheme that is not known: write `sqlite://PATH`",
+        )),
+    }
+}

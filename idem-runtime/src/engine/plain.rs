@@ -1,0 +1,196 @@
+//! A call without an annotated function.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use super::Engine;
+use super::call::Call;
+use super::driver;
+use crate::__private;
+use crate::answer::{Answer, ErrorMapping, FromError, MapError, policy};
+use crate::codec::Json;
+use crate::outcome::{self, Outcome};
+use crate::policy::{OnInProgress, OnUnknown, Recovered, Ttl};
+
+/// A call that [`Engine::call`] started; its defaults are the attribute's.
+#[derive(Debug)]
+#[must_use = "call `run`"]
+pub struct PlainCall<P = policy::Store, M = FromError> {
+    call: Call,
+    policy: P,
+    map: M,
+}
+
+impl PlainCall {
+    pub(super) fn new<K: Serialize + ?Sized>(
+        engine: &Engine,
+        operation: Cow<'static, str>,
+        key: &K,
+        ttl: Ttl,
+    ) -> Self {
+        Self {
+            call: Call::plain(operation).engine(engine).ttl(ttl).key(key),
+            policy: policy::Store,
+            map: FromError,
+        }
+    }
+}
+
+impl<P, M> PlainCall<P, M> {
+    fn with(self, change: impl FnOnce(Call) -> Call) -> Self {
+        Self {
+            call: change(self.call),
+            ..self
+        }
+    }
+
+    /// Sets the arguments that must be equal when the key repeats. A tuple's
+    /// elements are named by their position when they differ.
+    pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
+        self.with(|call| call.payload_element(Cow::Borrowed(""), payload))
+    }
+
+    /// Sets the tenant or caller, part of the identity.
+    pub fn scope<T: Serialize + ?Sized>(self, scope: &T) -> Self {
+        self.with(|call| call.scope(scope))
+    }
+
+    /// Sets text for operators, stored in clear, cut to 128 bytes.
+    pub fn label(self, label: &(impl Display + ?Sized)) -> Self {
+        self.with(|call| call.label(label))
+    }
+
+    /// Sets what happens while another attempt runs. Default: wait 30 s.
+    pub fn on_in_progress(mut self, choice: OnInProgress) -> Self {
+        self.call.on_in_progress = choice;
+        self
+    }
+
+    /// Sets what happens when an earlier attempt ended without an answer.
+    /// Default: refuse. To ask the outside world, use
+    /// [`run_or_recover`](Self::run_or_recover).
+    pub fn on_unknown(mut self, choice: OnUnknown) -> Self {
+        self.call.on_unknown = choice;
+        self
+    }
+
+    /// Sets what happens when the body returns `Err`. Default: it is recorded.
+    pub fn on_error<Q>(self, policy: Q) -> PlainCall<Q, M> {
+        PlainCall {
+            call: self.call,
+            policy,
+            map: self.map,
+        }
+    }
+
+    /// Sets how an error of the engine's becomes an `E`. Default: `From`.
+    pub fn map_err<F>(self, map: F) -> PlainCall<P, MapError<F>> {
+        PlainCall {
+            call: self.call,
+            policy: self.policy,
+            map: MapError(map),
+        }
+    }
+
+    /// Runs the body once, in a task of its own, or replays its answer.
+    ///
+    /// # Concurrent calls
+    /// One runs; the others wait for its answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before the body's first poll runs nothing. After
+    /// that the body goes on, and its answer is recorded: the next call gets it.
+    ///
+    /// # Errors
+    /// Those of the body, and [`Error`] through `E: From<Error>`.
+    ///
+    /// # Panics
+    /// If the body panics; the outcome is then unknown.
+    pub fn run<R, F>(self, body: F) -> impl Future<Output = R> + Send + use<R, F, P, M>
+    where
+        R: Answer<Json, P, M>,
+        F: Future<Output = R> + Send + 'static,
+    {
+        driver::detached(self.call, R::ops(self.policy, self.map), body)
+    }
+
+    /// As [`run`](Self::run), and says how the answer came about.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub async fn run_detailed<R, F>(self, body: F) -> (R, Outcome)
+    where
+        R: Answer<Json, P, M>,
+        F: Future<Output = R> + Send + 'static,
+    {
+        let call = driver::detached(self.call, R::ops(self.policy, self.map), body);
+        let (answer, outcome) = outcome::observe(call).await;
+        (answer, outcome.unwrap_or(Outcome::refused(None)))
+    }
+
+    /// As [`run`](Self::run), in the caller's task, so that the body may
+    /// borrow.
+    ///
+    /// # Cancel safety
+    /// Dropping the future while the body runs leaves the outcome unknown.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub async fn run_borrowed<R, F>(self, body: F) -> R
+    where
+        R: Answer<Json, P, M>,
+        F: Future<Output = R>,
+    {
+        let ops = R::ops(self.policy, self.map);
+        driver::in_place(self.call, ops, std::pin::pin!(body)).await
+    }
+
+    /// As [`run`](Self::run), and asks the outside world with `probe` first if
+    /// an earlier attempt ended without an answer.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and the probe's own, which leave the outcome
+    /// unknown.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub fn run_or_recover<T, E, Q, F>(
+        mut self,
+        probe: Q,
+        body: F,
+    ) -> impl Future<Output = Result<T, E>> + Send + use<T, E, Q, F, P, M>
+    where
+        Result<T, E>: Answer<Json, P, M>,
+        T: Send + 'static,
+        E: Send + 'static,
+        M: ErrorMapping<E> + Clone,
+        Q: Future<Output = Result<Recovered<T>, E>> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.call.on_unknown = OnUnknown::Recover;
+        let map = self.map.clone();
+        let body = async move {
+            if __private::must_probe()
+                && let Some(answer) = __private::probed(probe, map).await
+            {
+                return answer;
+            }
+            body.await
+        };
+        driver::detached(self.call, Answer::ops(self.policy, self.map), body)
+    }
+}

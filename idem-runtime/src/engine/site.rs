@@ -1,0 +1,65 @@
+//! What is known of an annotated function at compile time.
+
+use std::time::Duration;
+
+use crate::policy::{OnInProgress, OnMissingKey, OnUnknown};
+
+/// An annotated function, as the attribute describes it.
+#[derive(Debug)]
+pub struct Site {
+    /// The operation's name.
+    pub name: Name,
+    /// `module_path!()`.
+    pub module: &'static str,
+    /// The function's name.
+    pub function: &'static str,
+    /// `file!()`.
+    pub file: &'static str,
+    /// `line!()`.
+    pub line: u32,
+    /// `column!()`.
+    pub column: u32,
+    /// `on_in_progress`.
+    pub on_in_progress: OnInProgress,
+    /// `on_unknown`.
+    pub on_unknown: OnUnknown,
+    /// `on_missing_key`.
+    pub on_missing_key: OnMissingKey,
+    /// `lease`, if not the engine's.
+    pub lease: Option<Duration>,
+    /// `max_run`, if not the engine's.
+    pub max_run: Option<Duration>,
+}
+
+/// Where an operation's name comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// `name = "…"`.
+    Given(&'static str),
+    /// Crate, module path and function.
+    Derived,
+}
+
+/// Returns the type name of a closure made in a function's body: the path of
+/// that function, as far as it can be told apart from others.
+#[must_use]
+pub fn path_of<T: ?Sized>(_: &T) -> &'static str {
+    std::any::type_name::<T>()
+}
+
+impl Site {
+    /// Returns whether a function at `path` may use the name derived from its
+    /// module and identifier: a nested, associated or generic one would share
+    /// it with others.
+    pub(crate) fn is_free_function(&self, path: &str) -> bool {
+        path.trim_end_matches("::{{closure}}")
+            .strip_prefix(self.module)
+            .and_then(|rest| rest.strip_prefix("::"))
+            == Some(self.function)
+    }
+
+    /// Returns the derived name.
+    pub(crate) fn derived_name(&self) -> String {
+        format!("{}::{}", self.module, self.function)
+    }
+}

@@ -1,0 +1,298 @@
+//! What a call may answer instead of running the body.
+//!
+//! Every message says what happened, whether the body ran in this call, and
+//! what to do. None contains a key, an argument or a stored value, except
+//! [`Error::Failed`], whose text the body itself wrote.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::identity::RecordId;
+use crate::record::{TombstoneReason, UnknownReason};
+
+/// Why a call gave no answer of the body's.
+///
+/// The predicates ([`is_retryable`](Self::is_retryable), …) answer the common
+/// questions without a match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another attempt with the same key is running, and the wait for it ended.
+    #[error(
+        "another attempt with this key is still running; the body did not run in this call; retry in {}",
+        seconds(*retry_after)
+    )]
+    InProgress {
+        /// When it is worth asking again.
+        retry_after: Duration,
+    },
+
+    /// The key was used before with another payload.
+    #[error(
+        "this key was used before with another payload (differs: {}); the body did not run; use a new key for a new intent",
+        names(differs)
+    )]
+    PayloadMismatch {
+        /// The labels of the payload elements that differ, never their values.
+        differs: Vec<String>,
+    },
+
+    /// An earlier attempt ended without an answer: its effect may have happened.
+    #[error(
+        "an earlier attempt with this key ended without an answer ({reason}{}): its effect may have happened; the body did not run in this call; find out, then settle record {record}",
+        if *.exhausted { ", and no further takeover is allowed" } else { "" }
+    )]
+    #[non_exhaustive]
+    UnknownOutcome {
+        /// The record to look at.
+        record: RecordId,
+        /// Whether the limit of takeovers was reached.
+        exhausted: bool,
+        /// How the earlier attempt ended.
+        reason: UnknownReason,
+        /// When a recovery will ask the outside world again, if one will.
+        retry_after: Option<Duration>,
+    },
+
+    /// This attempt was replaced while its body ran.
+    #[error(
+        "this attempt lost its lease and another one took over, or the record was removed; the body ran, but its answer was not recorded; ask again for the recorded answer"
+    )]
+    Superseded,
+
+    /// The body ran to its end, but its answer cannot be given back.
+    #[error(
+        "the work of this key is done, but its answer cannot be replayed ({reason}); the body did not run in this call; do not retry with a new key"
+    )]
+    NotReplayable {
+        /// Why not.
+        reason: TombstoneReason,
+    },
+
+    /// The key, or a part of it, is missing or blank.
+    #[error(
+        "this call has no usable key: {reason}; the body did not run; pass a key, or mark an absent part with `idem::optional`"
+    )]
+    InvalidKey {
+        /// What is wrong with it, by position.
+        reason: String,
+    },
+
+    /// The key or the payload cannot be written in canonical form.
+    #[error(
+        "a value at {path} of the key, scope or payload has no canonical form ({reason}); the body did not run"
+    )]
+    Fingerprint {
+        /// The field's path, without values.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The recorded answer is an error that was kept as text.
+    #[error("{message}")]
+    Failed {
+        /// The text of the body's own error, at most 4 KiB.
+        message: String,
+    },
+
+    /// The body called itself with the key it already holds.
+    #[error(
+        "this key is already held by the body that makes this call; the inner body did not run; use another key or operation inside"
+    )]
+    Reentrant,
+
+    /// There is no engine to ask.
+    #[error(
+        "no engine: pass `engine = ...`, wrap the task in `engine.scope(..)`, or call `idem::install(engine)` at start-up; the body did not run"
+    )]
+    NoEngine,
+
+    /// There is no attempt whose context could be given.
+    #[error(
+        "`idem::context()` was called outside the body of an idempotent call; pass the context into spawned tasks with `context.scope(..)`"
+    )]
+    NoContext,
+
+    /// The library is used in a way that it refuses.
+    #[error("{reason}; the body did not run")]
+    Misuse {
+        /// What to do instead.
+        reason: String,
+    },
+
+    /// The engine accepts no further calls, or its runtime ended.
+    #[error("the engine is shutting down; retry on another process")]
+    ShuttingDown,
+
+    /// The store did not do what was asked.
+    #[error("{0}")]
+    Store(StoreError),
+}
+
+impl Error {
+    /// Returns whether the same call may succeed later without anybody's help.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::InProgress { .. } | Self::ShuttingDown | Self::Superseded => true,
+            Self::UnknownOutcome { retry_after, .. } => retry_after.is_some(),
+            Self::Store(error) => error.kind() == StoreErrorKind::Transient,
+            _ => false,
+        }
+    }
+
+    /// Returns whether another attempt is running right now.
+    #[must_use]
+    pub fn is_in_progress(&self) -> bool {
+        matches!(self, Self::InProgress { .. })
+    }
+
+    /// Returns whether the key was used before with another payload.
+    #[must_use]
+    pub fn is_mismatch(&self) -> bool {
+        matches!(self, Self::PayloadMismatch { .. })
+    }
+
+    /// Returns whether an earlier attempt's effect is in doubt.
+    #[must_use]
+    pub fn is_unknown_outcome(&self) -> bool {
+        matches!(self, Self::UnknownOutcome { .. })
+    }
+
+    /// Returns when it is worth asking again, where that is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::InProgress { retry_after } => Some(*retry_after),
+            Self::UnknownOutcome { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn misuse(reason: impl Into<String>) -> Self {
+        Self::Misuse {
+            reason: reason.into(),
+        }
+    }
+
+    /// Whether an enclosing attempt that fails after this must end unknown:
+    /// our own "try later" is no answer. The exceptions are final.
+    pub(crate) fn taints(&self) -> bool {
+        !matches!(
+            self,
+            Self::PayloadMismatch { .. }
+                | Self::InvalidKey { .. }
+                | Self::Fingerprint { .. }
+                | Self::Failed { .. }
+        )
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn names(differs: &[String]) -> String {
+    if differs.is_empty() {
+        "its elements".to_owned()
+    } else {
+        differs.join(", ")
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{} s", duration.as_secs_f64().ceil())
+    }
+}
+
+/// What kind of failure a store reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// Worth another try: busy, a timeout, a lost connection.
+    Transient,
+    /// Will fail again: a damaged file, a statement that was refused.
+    Permanent,
+    /// Settings, schema or secret do not fit: nothing was done.
+    Misconfigured,
+}
+
+/// A failure of the store.
+///
+/// It carries the store's own code, and text of ours only: driver messages may
+/// hold values, so they go to the log at debug level and not into the error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    code: Option<String>,
+    ambiguous: bool,
+    what: String,
+}
+
+impl StoreError {
+    /// Creates an error of which is known that the store did nothing.
+    pub fn new(kind: StoreErrorKind, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            code: None,
+            ambiguous: false,
+            what: what.into(),
+        }
+    }
+
+    /// Adds the store's own error code.
+    #[must_use]
+    pub fn with_code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// Says that the store may have done it all the same.
+    #[must_use]
+    pub fn ambiguous(mut self) -> Self {
+        self.ambiguous = true;
+        self
+    }
+
+    /// Returns what kind of failure this is.
+    #[must_use]
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+
+    /// Returns the store's own code: a `SQLite` result code, a SQLSTATE.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    /// Returns whether the store may have done what was asked all the same.
+    #[must_use]
+    pub fn is_ambiguous(&self) -> bool {
+        self.ambiguous
+    }
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let next = match self.kind {
+            StoreErrorKind::Transient => "retry later",
+            StoreErrorKind::Permanent => "look at the store; a retry will not help",
+            StoreErrorKind::Misconfigured => "correct the configuration",
+        };
+        write!(f, "the store failed: {}", self.what)?;
+        if let Some(code) = &self.code {
+            write!(f, " (code {code})")?;
+        }
+        write!(f, "; the body did not run in this call; {next}")
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,289 @@
+//! Digests: how a call is told from another without keeping what it was called with.
+//!
+//! 1. A digest is HMAC-SHA-256 under the engine's [`Secret`], or under a fixed
+//!    public key if there is none.
+//! 2. Its input is a list of fields, each with its length in front (eight
+//!    bytes, big endian), so that `("ab", "c")` and `("a", "bc")` differ. The
+//!    first field is `idem/1`, the second what the digest is for.
+//! 3. The [`RecordId`] covers namespace, operation, scope and key. Every other
+//!    digest of a call covers the record id, so that equal arguments of two
+//!    calls cannot be linked.
+//!
+//! What it does not promise: without a secret, whoever reads the store can
+//! guess a value that has few possibilities (a postcode, a card number) and
+//! check the guess. `docs/fingerprint.md` describes every input byte by byte.
+//!
+//! # Examples
+//!
+//! ```
+//! use idem::identity::{Identity, Secret};
+//!
+//! let secret = Secret::new(*b"0123456789abcdef").unwrap();
+//! let identity = Identity::new(Some(&secret), "shop");
+//! let id = identity.record_id("payments.charge", None, br#""order-7""#);
+//!
+//! assert_eq!(id, identity.record_id("payments.charge", None, br#""order-7""#));
+//! assert_ne!(id, identity.record_id("payments.refund", None, br#""order-7""#));
+//! assert_eq!(id.to_string().len(), 12);
+//! ```
+
+mod id;
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::{Digest as _, Sha256};
+
+pub use id::{Fingerprint, ParseRecordIdError, RecordId};
+
+use id::hex;
+
+/// The format of every digest, which never changes its meaning.
+pub const FORMAT: &str = "idem/1";
+const PUBLIC_KEY: &[u8] = b"idem/1 public key";
+/// The block of SHA-256, which is what HMAC makes of any key.
+const BLOCK: usize = 64;
+
+/// What makes digests unguessable for those who only see the store.
+///
+/// At least 16 bytes, better 32 random ones. Every engine on one store needs
+/// the same secret; another one does not find the records.
+#[derive(Clone)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// The fewest bytes a secret can have.
+    pub const MIN_LEN: usize = 16;
+
+    /// Takes the bytes of a secret.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer than [`MIN_LEN`](Self::MIN_LEN).
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, SecretTooShort> {
+        let bytes = bytes.into();
+        if bytes.len() < Self::MIN_LEN {
+            return Err(SecretTooShort(()));
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// A [`Secret`] of fewer than 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SecretTooShort(());
+
+impl fmt::Display for SecretTooShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a secret has at least {} bytes", Secret::MIN_LEN)
+    }
+}
+
+impl std::error::Error for SecretTooShort {}
+
+/// Computes the digests of one engine.
+#[derive(Clone)]
+pub struct Identity {
+    /// Keyed, so that a digest does not pay for the key again.
+    mac: Hmac<Sha256>,
+    namespace: String,
+    has_secret: bool,
+}
+
+impl Identity {
+    /// Makes the identity of an engine with this secret and namespace.
+    #[must_use]
+    pub fn new(secret: Option<&Secret>, namespace: impl Into<String>) -> Self {
+        let key = secret.map_or(PUBLIC_KEY, |secret| &secret.0);
+        Self {
+            mac: Hmac::new(&block(key).into()),
+            namespace: namespace.into(),
+            has_secret: secret.is_some(),
+        }
+    }
+
+    /// Whether digests are under a secret, and so cannot be guessed.
+    #[must_use]
+    pub fn has_secret(&self) -> bool {
+        self.has_secret
+    }
+
+    /// The namespace, which separates applications that share a store.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Names the record of a call. `scope` and `key` are canonical JSON.
+    #[must_use]
+    pub fn record_id(&self, operation: &str, scope: Option<&[u8]>, key: &[u8]) -> RecordId {
+        // Canonical JSON is never empty: no scope is no other scope.
+        let scope = scope.unwrap_or_default();
+        RecordId::from_bytes(
+            self.digest("record")
+                .field(self.namespace.as_bytes())
+                .field(operation.as_bytes())
+                .field(scope)
+                .field(key)
+                .finish(),
+        )
+    }
+
+    /// Digests a payload. `elements` are canonical JSON; none is a payload of
+    /// its own, equal to no other.
+    #[must_use]
+    pub fn fingerprint(&self, id: &RecordId, elements: &[&[u8]]) -> Fingerprint {
+        let digest = self
+            .digest("payload")
+            .field(id.as_bytes())
+            .field(&number(elements.len()));
+        let digest = elements.iter().fold(digest, |digest, e| digest.field(e));
+        Fingerprint::from_bytes(digest.finish())
+    }
+
+    /// Digests one element of a payload, for naming the elements that differ.
+    #[must_use]
+    pub fn element_digest(&self, id: &RecordId, position: usize, value: &[u8]) -> [u8; 8] {
+        let digest = self
+            .digest("element")
+            .field(id.as_bytes())
+            .field(&number(position))
+            .field(value)
+            .finish();
+        let [a, b, c, d, e, f, g, h, ..] = digest;
+        [a, b, c, d, e, f, g, h]
+    }
+
+    /// Digests a scope within the namespace, so that the records of one tenant
+    /// can be found. `scope` is canonical JSON.
+    #[must_use]
+    pub fn scope_digest(&self, scope: &[u8]) -> [u8; 32] {
+        self.digest("scope")
+            .field(self.namespace.as_bytes())
+            .field(scope)
+            .finish()
+    }
+
+    /// Proves which secret this is without revealing it; the same in every
+    /// namespace, since all of them share the store that keeps it.
+    #[must_use]
+    pub fn check_value(&self) -> [u8; 32] {
+        self.digest("check").finish()
+    }
+
+    /// Makes the idempotency key for a call to another service: 64 lowercase
+    /// hexadecimal characters, the same in every attempt.
+    #[must_use]
+    pub fn downstream_key(&self, id: &RecordId, label: &str) -> String {
+        hex(&self
+            .digest("downstream")
+            .field(id.as_bytes())
+            .field(label.as_bytes())
+            .finish())
+    }
+
+    fn digest(&self, purpose: &str) -> Fields {
+        Fields(self.mac.clone())
+            .field(FORMAT.as_bytes())
+            .field(purpose.as_bytes())
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("namespace", &self.namespace)
+            .field("has_secret", &self.has_secret)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A digest that takes its fields.
+struct Fields(Hmac<Sha256>);
+
+impl Fields {
+    fn field(mut self, bytes: &[u8]) -> Self {
+        self.0.update(&number(bytes.len()));
+        self.0.update(bytes);
+        self
+    }
+
+    fn finish(self) -> [u8; 32] {
+        self.0.finalize().into_bytes().into()
+    }
+}
+
+fn number(value: usize) -> [u8; 8] {
+    // No platform has more than 64 bits.
+    u64::try_from(value).unwrap_or(u64::MAX).to_be_bytes()
+}
+
+/// A key as HMAC pads it, so that making one cannot fail.
+fn block(key: &[u8]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    if key.len() > BLOCK {
+        let short: [u8; 32] = Sha256::digest(key).into();
+        block[..short.len()].copy_from_slice(&short);
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_secret_is_shown() {
+        let secret = Secret::new(*b"sixteen bytes ok").unwrap();
+        assert_eq!(format!("{secret:?}"), "Secret(..)");
+        assert_eq!(
+            Secret::new(*b"fifteen bytes..").unwrap_err(),
+            SecretTooShort(())
+        );
+        let shown = format!("{:?}", Identity::new(Some(&secret), "shop"));
+        assert_eq!(
+            shown,
+            r#"Identity { namespace: "shop", has_secret: true, .. }"#
+        );
+    }
+
+    #[test]
+    fn fields_do_not_run_into_each_other() {
+        let identity = Identity::new(None, "shop");
+        let id = identity.record_id("op", None, b"1");
+        assert_ne!(id, identity.record_id("op", Some(b"1"), b""));
+        assert_ne!(id, identity.record_id("o", Some(b"p"), b"1"));
+        assert_ne!(id, Identity::new(None, "shopo").record_id("p", None, b"1"));
+
+        let print = |elements: &[&[u8]]| identity.fingerprint(&id, elements);
+        assert_ne!(print(&[]), print(&[b""]));
+        assert_ne!(print(&[b"ab", b"c"]), print(&[b"a", b"bc"]));
+        assert_ne!(print(&[b"1", b"2"]), print(&[b"2", b"1"]));
+        let element = |position| identity.element_digest(&id, position, b"1");
+        assert_ne!(element(0), element(1));
+    }
+
+    #[test]
+    fn a_secret_longer_than_a_block_is_hashed_as_hmac_says() {
+        let mut key = block(&[0xaa; 131]);
+        assert_eq!(key[32..], [0; 32]);
+        let mut mac = Hmac::<Sha256>::new(&key.into());
+        mac.update(b"Test Using Larger Than Block-Size Key - Hash Key First");
+        let digest: [u8; 32] = mac.finalize().into_bytes().into();
+        // RFC 4231, test case 6.
+        assert_eq!(
+            hex(&digest),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+        );
+        key = block(&[7; 64]);
+        assert_eq!(key, [7; 64]);
+    }
+}

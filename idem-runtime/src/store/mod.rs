@@ -1,0 +1,373 @@
+//! Where records live: the contract of a store, and the stores.
+//!
+//! A store is shared by every process that serves the same operations. It
+//! decides who may run a body; everything else in this library only waits,
+//! shares and times out.
+//!
+//! # The contract
+//!
+//! 1. **One atomic step.** [`reserve`](Store::reserve) either wins or returns
+//!    what stands there, including a finished answer, and no other call can
+//!    come between. Look first and reserve second is a second charge.
+//! 2. **Every write is guarded** by claim and fence as the
+//!    [`transition`](crate::transition) functions say. They are the
+//!    specification; a store that cannot call them must decide as they do.
+//! 3. **Every operation may be sent twice.** A lost reply is answered by
+//!    sending the same claim again: [`reserve`](Store::reserve) says `Won`
+//!    with `resent`, the others [`Written::AlreadyDone`].
+//! 4. **Acknowledged means kept.** A reply is given after the write is as
+//!    durable as the store gets.
+//! 5. **The store's clock decides**, in microseconds, and never steps back
+//!    behind a time it has stored.
+//! 6. **In-progress and unknown records never expire**, and no row is deleted
+//!    but by [`sweep`](Store::sweep).
+//!
+//! Calls are cancelled never: the engine makes each in a task of its own, with
+//! a timeout, and reads a timeout as "may have happened".
+//!
+//! The conformance suite (`idem::testing::conformance`, feature `testing`) is
+//! the test of this contract.
+
+mod memory;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+
+pub use self::memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteStore;
+use crate::error::StoreError;
+use crate::identity::{Fingerprint, RecordId};
+use crate::record::{Claim, Element, Recorded, TombstoneReason, UnknownReason, VersionBytes};
+
+/// What all engines on one store must agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// The identity format, `idem/1`.
+    pub format: String,
+    /// Drawn once when the store was created.
+    pub instance: [u8; 16],
+    /// Proves that two engines use the same secret, without revealing it.
+    pub secret_check: [u8; 32],
+}
+
+/// What an arriving call may do with a lapsed or unknown record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takeover {
+    /// Nothing: a lapsed record becomes unknown.
+    Refuse,
+    /// Take it over and run the body again.
+    Rerun,
+    /// Take it over to ask the outside world, unless it is too early to.
+    Recover,
+}
+
+/// A request to take the key or learn why not.
+#[derive(Debug, Clone)]
+pub struct Reserve {
+    /// The record.
+    pub id: RecordId,
+    /// The operation's name, for operators.
+    pub operation: String,
+    /// Text for operators.
+    pub label: Option<String>,
+    /// Digest of the scope.
+    pub scope: Option<[u8; 32]>,
+    /// Digest of the payload.
+    pub fingerprint: Fingerprint,
+    /// What the payload consists of.
+    pub elements: Vec<Element>,
+    /// The new attempt's owner token.
+    pub claim: Claim,
+    /// How long the attempt counts as alive without a renewal.
+    pub lease_us: i64,
+    /// How much later than its lease an attempt counts as lapsed.
+    pub grace_us: i64,
+    /// What to do with a lapsed or unknown record.
+    pub takeover: Takeover,
+    /// The most takeovers of one record.
+    pub max_takeovers: i32,
+    /// The version to apply, if the operation is ordered.
+    pub version: Option<VersionBytes>,
+}
+
+/// What [`Store::reserve`] found, or won.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reserved {
+    /// The key is this claim's until the lease ends.
+    Won(Won),
+    /// Another attempt is running.
+    InProgress {
+        /// What is left of its lease and the grace.
+        left_us: i64,
+    },
+    /// An answer is recorded.
+    Completed {
+        /// The answer.
+        answer: Recorded,
+        /// When it was recorded.
+        finished_us: i64,
+        /// Which attempt it is of.
+        attempt: i32,
+    },
+    /// Done, but there is no answer to give back.
+    Tombstone {
+        /// Why.
+        reason: TombstoneReason,
+    },
+    /// The effect may or may not have happened.
+    Unknown {
+        /// How the attempt ended.
+        reason: UnknownReason,
+        /// Whether a takeover was asked for and the limit is reached.
+        exhausted: bool,
+        /// When a recovery may ask again, from now.
+        retry_us: Option<i64>,
+    },
+    /// The key stands for another payload.
+    Mismatch {
+        /// The labels of what differs.
+        differs: Vec<String>,
+    },
+    /// A newer version is recorded.
+    Stale {
+        /// That version.
+        recorded: VersionBytes,
+    },
+}
+
+/// A won reservation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Won {
+    /// Guards every later write, together with the claim.
+    pub fence: i64,
+    /// Counts attempts, from 1.
+    pub attempt: i32,
+    /// Whether a lapsed or unknown attempt was taken over.
+    pub doubt: bool,
+    /// How long the outcome has been in doubt.
+    pub doubt_for_us: i64,
+    /// Whether this answers a repeated request.
+    pub resent: bool,
+}
+
+/// Who ends or renews an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// The record.
+    pub id: RecordId,
+    /// The attempt's owner token.
+    pub claim: Claim,
+    /// The attempt's fence.
+    pub fence: i64,
+}
+
+/// A request to record how the body ended.
+#[derive(Debug, Clone)]
+pub struct Complete {
+    /// The attempt.
+    pub holder: Holder,
+    /// What to record.
+    pub ending: Ending,
+    /// How long to keep it from now; none is for ever.
+    pub ttl_us: Option<i64>,
+}
+
+/// What is recorded of a body that ran to its end.
+#[derive(Debug, Clone)]
+pub enum Ending {
+    /// An answer to replay.
+    Answer(Recorded),
+    /// That there is none.
+    Tombstone(TombstoneReason),
+}
+
+/// A request to let the next caller run, since nothing happened.
+#[derive(Debug, Clone)]
+pub struct Release {
+    /// The attempt.
+    pub holder: Holder,
+    /// How long to keep the row from now; none is for ever.
+    pub ttl_us: Option<i64>,
+    /// Whether this attempt's probe found that the doubtful one did nothing.
+    /// Without that, releasing an attempt with doubt makes it unknown.
+    pub probed: bool,
+}
+
+/// A request to say that the effect may or may not have happened.
+#[derive(Debug, Clone)]
+pub struct MarkUnknown {
+    /// The attempt.
+    pub holder: Holder,
+    /// How it ended.
+    pub reason: UnknownReason,
+    /// Set by a recovery that got no decision: the body was not polled, so the
+    /// takeover does not count, and the next probe waits this long.
+    pub undecided_retry_us: Option<i64>,
+}
+
+/// A request to undo a reservation whose body was never polled.
+#[derive(Debug, Clone)]
+pub struct GiveBack {
+    /// The record.
+    pub id: RecordId,
+    /// The attempt's owner token.
+    pub claim: Claim,
+    /// How long to keep the released row from now; none is for ever.
+    pub ttl_us: Option<i64>,
+}
+
+/// How a guarded write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// Done now.
+    Done,
+    /// Done by the same attempt before.
+    AlreadyDone,
+    /// Another attempt took over, or the state forbids it: nothing was written.
+    Superseded,
+    /// There is no such record: nothing was written.
+    Gone,
+}
+
+impl Written {
+    /// Returns whether the store holds what was asked for.
+    #[must_use]
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Done | Self::AlreadyDone)
+    }
+}
+
+/// A lease to extend.
+#[derive(Debug, Clone, Copy)]
+pub struct Lease {
+    /// The attempt.
+    pub holder: Holder,
+    /// Its new length from now.
+    pub lease_us: i64,
+}
+
+/// A request to delete what is finished or released and past its TTL.
+#[derive(Debug, Clone, Copy)]
+pub struct Sweep {
+    /// The most rows to delete in this batch.
+    pub limit: u32,
+    /// How much past its TTL a row must be.
+    pub grace_us: i64,
+}
+
+/// Something about a store's settings that the engine tells at start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Finding {
+    /// A commit may be lost on power failure. Voids at-most-once.
+    NotDurable,
+    /// A `SQLite` before 3.51.3 can damage a database that several connections
+    /// write (<https://sqlite.org/wal.html#walresetbug>). Voids at-most-once.
+    OldSqlite,
+    /// Records live in this process only. A warning.
+    NotShared,
+    /// The database file can be read by other users of the host. A warning.
+    ReadableByOthers,
+    /// No secret is set, so low-entropy values can be guessed from digests.
+    /// A warning.
+    NoSecret,
+    /// The store holds times far ahead of its clock. A warning.
+    ClockBehind,
+}
+
+impl Finding {
+    /// Returns whether the promise of at most one run is void with it.
+    #[must_use]
+    pub fn voids_at_most_once(self) -> bool {
+        matches!(self, Self::NotDurable | Self::OldSqlite)
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NotDurable => "the store does not flush commits to disk: an acknowledged reservation can be lost",
+            Self::OldSqlite => "SQLite is older than 3.51.3: several connections can damage the file",
+            Self::NotShared => "records live in this process only and end with it",
+            Self::ReadableByOthers => "the database file can be read by other users: set its mode to 0600",
+            Self::NoSecret => "no secret is set: low-entropy keys and payloads can be guessed from their digests",
+            Self::ClockBehind => "the store holds times more than a day ahead of its clock: leases and TTLs stand still until the clock catches up",
+        })
+    }
+}
+
+/// A place for records that several processes share.
+///
+/// See the [module page](self) for the contract. Methods are called
+/// concurrently and at any time.
+#[async_trait]
+pub trait Store: Debug + Send + Sync + 'static {
+    /// Names the kind of store for logs, such as `sqlite`.
+    fn kind(&self) -> &'static str;
+
+    /// Writes `meta` if the store has none yet, and returns what stands there.
+    ///
+    /// Suite topic: `meta`.
+    async fn pin(&self, meta: &Meta) -> Result<Meta, StoreError>;
+
+    /// Looks at the settings that the promise depends on.
+    async fn check(&self) -> Result<Vec<Finding>, StoreError>;
+
+    /// Takes the key or returns what stands there, in one atomic step:
+    /// [`transition::reserve`](crate::transition::reserve).
+    ///
+    /// A crash after it leaves an in-progress record that lapses.
+    /// Suite topics: `reserve`, `takeover`, `race`.
+    async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError>;
+
+    /// Records how the body ended:
+    /// [`transition::complete`](crate::transition::complete).
+    ///
+    /// Suite topic: `complete`.
+    async fn complete(&self, request: &Complete) -> Result<Written, StoreError>;
+
+    /// Lets the next caller run:
+    /// [`transition::release`](crate::transition::release).
+    ///
+    /// Suite topic: `release`.
+    async fn release(&self, request: &Release) -> Result<Written, StoreError>;
+
+    /// Says that the outcome is unknown:
+    /// [`transition::mark_unknown`](crate::transition::mark_unknown).
+    ///
+    /// Suite topic: `unknown`.
+    async fn mark_unknown(&self, request: &MarkUnknown) -> Result<Written, StoreError>;
+
+    /// Deletes one batch of finished and released rows past their TTL and
+    /// returns how many; fewer than the limit means that none is left.
+    ///
+    /// Suite topic: `sweep`.
+    async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError>;
+
+    /// Opens the connection of the renewal thread, used for nothing else, so
+    /// that no busy pool and no blocked runtime stops a renewal. Called on that
+    /// thread's own runtime, and again after an error.
+    async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError>;
+}
+
+/// The connection of the renewal thread.
+///
+/// Suite topics: `renew`, `give back`.
+#[async_trait]
+pub trait Renewer: Send + 'static {
+    /// Extends leases in one batch and says of each, in order, whether its
+    /// attempt still holds the record:
+    /// [`transition::renew`](crate::transition::renew).
+    async fn renew(&mut self, leases: &[Lease]) -> Result<Vec<bool>, StoreError>;
+
+    /// As [`Store::mark_unknown`].
+    async fn mark_unknown(&mut self, request: &MarkUnknown) -> Result<Written, StoreError>;
+
+    /// Undoes a reservation whose body was never polled:
+    /// [`transition::give_back`](crate::transition::give_back).
+    async fn give_back(&mut self, request: &GiveBack) -> Result<Written, StoreError>;
+}

@@ -1,0 +1,63 @@
+//! What a `SQLite` error means, by its code.
+
+use crate::error::{StoreError, StoreErrorKind};
+
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
+const NOMEM: i32 = 7;
+const READONLY: i32 = 8;
+const IOERR: i32 = 10;
+const CORRUPT: i32 = 11;
+const FULL: i32 = 13;
+const CANTOPEN: i32 = 14;
+const NOTADB: i32 = 26;
+
+/// Returns the primary result code (<https://sqlite.org/rescode.html>).
+fn primary(error: &sqlx::Error) -> Option<i32> {
+    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
+}
+
+/// Whether another connection holds the write lock.
+pub(super) fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(primary(error), Some(BUSY | LOCKED))
+}
+
+/// Classifies an error of a statement that was rolled back.
+pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
+    // The driver's text may quote values: it goes to the log, at debug level.
+    tracing::debug!(target: "idem::store", error = %error, "SQLite error");
+    let Some(code) = primary(error) else {
+        return StoreError::new(
+            StoreErrorKind::Transient,
+            "the connection to the SQLite file failed",
+        );
+    };
+    let (kind, what) = match code {
+        BUSY | LOCKED => (StoreErrorKind::Transient, "the SQLite file is locked"),
+        FULL => (
+            StoreErrorKind::Transient,
+            "the disk of the SQLite file is full",
+        ),
+        IOERR => (
+            StoreErrorKind::Transient,
+            "reading or writing the SQLite file failed",
+        ),
+        NOMEM => (StoreErrorKind::Transient, "SQLite ran out of memory"),
+        READONLY => (
+            StoreErrorKind::Misconfigured,
+            "the SQLite file cannot be written",
+        ),
+        CANTOPEN => (
+            StoreErrorKind::Misconfigured,
+            "the SQLite file cannot be opened; does its folder exist?",
+        ),
+        CORRUPT => (StoreErrorKind::Permanent, "the SQLite file is damaged"),
+        NOTADB => (
+            StoreErrorKind::Misconfigured,
+            "the file is no SQLite database",
+        ),
+        _ => (StoreErrorKind::Permanent, "SQLite refused a statement"),
+    };
+    StoreError::new(kind, what).with_code(code.to_string())
+}

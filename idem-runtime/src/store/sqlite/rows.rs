@@ -1,0 +1,166 @@
+//! Between rows and records.
+
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
+use sqlx::{Row as _, query::Query};
+
+use super::statements;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::identity::{Fingerprint, RecordId};
+use crate::record::{Claim, Element, Record, Recorded, State, VersionBytes};
+
+/// A row that this version cannot read: nothing is decided on it.
+pub(super) fn damaged(what: &'static str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Permanent,
+        format!("a record's {what} cannot be read"),
+    )
+}
+
+fn fixed<const N: usize>(bytes: Vec<u8>, what: &'static str) -> Result<[u8; N], StoreError> {
+    bytes.try_into().map_err(|_| damaged(what))
+}
+
+fn version(bytes: Option<Vec<u8>>) -> Result<Option<VersionBytes>, StoreError> {
+    bytes
+        .map(|bytes| VersionBytes::new(bytes).ok_or_else(|| damaged("version")))
+        .transpose()
+}
+
+/// Reads a column by its position in `columns!()`.
+struct Columns<'r>(&'r SqliteRow);
+
+impl<'r> Columns<'r> {
+    fn get<T>(&self, at: usize, what: &'static str) -> Result<T, StoreError>
+    where
+        T: sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite>,
+    {
+        self.0.try_get(at).map_err(|_| damaged(what))
+    }
+}
+
+pub(super) fn record(row: &SqliteRow) -> Result<Record, StoreError> {
+    let row = Columns(row);
+    Ok(Record {
+        id: RecordId::from_bytes(fixed(row.get(0, "id")?, "id")?),
+        operation: row.get(1, "operation")?,
+        label: row.get(2, "label")?,
+        scope: row
+            .get::<Option<Vec<u8>>>(3, "scope digest")?
+            .map(|bytes| fixed(bytes, "scope digest"))
+            .transpose()?,
+        fingerprint: Fingerprint::from_bytes(fixed(
+            row.get(4, "payload digest")?,
+            "payload digest",
+        )?),
+        elements: read_elements(&row.get::<Vec<u8>>(5, "payload elements")?)
+            .ok_or_else(|| damaged("payload elements"))?,
+        state: State::from_code(row.get(6, "state")?).ok_or_else(|| damaged("state"))?,
+        fence: row.get(7, "fence")?,
+        attempt: row.get(8, "attempt")?,
+        claim: Claim::from_bytes(fixed(row.get(9, "claim")?, "claim")?),
+        takeovers: row.get(10, "takeovers")?,
+        doubt: row.get(11, "doubt")?,
+        lease_until_us: row.get(12, "lease")?,
+        started_us: row.get(13, "start")?,
+        finished_us: row.get(14, "end")?,
+        expires_us: row.get(15, "expiry")?,
+        since_us: row.get(16, "since")?,
+        not_before_us: row.get(17, "not before")?,
+        reason: row.get(18, "reason")?,
+        answer: answer(&row)?,
+        version_applied: version(row.get(23, "version")?)?,
+        version_recorded: version(row.get(24, "version")?)?,
+        version_running: version(row.get(25, "version")?)?,
+        recorded_fingerprint: row
+            .get::<Option<Vec<u8>>>(26, "recorded payload digest")?
+            .map(|bytes| fixed(bytes, "recorded payload digest").map(Fingerprint::from_bytes))
+            .transpose()?,
+        parent: row
+            .get::<Option<Vec<u8>>>(27, "parent")?
+            .map(|bytes| fixed(bytes, "parent").map(RecordId::from_bytes))
+            .transpose()?,
+    })
+}
+
+fn answer(row: &Columns<'_>) -> Result<Option<Recorded>, StoreError> {
+    let Some(bytes) = row.get::<Option<Vec<u8>>>(21, "answer")? else {
+        return Ok(None);
+    };
+    Ok(Some(Recorded {
+        codec: row.get(19, "codec")?,
+        failed: row.get(20, "kind of answer")?,
+        bytes,
+        // One of another length cannot match; the engine then says so.
+        digest: row
+            .get::<Vec<u8>>(22, "answer digest")?
+            .try_into()
+            .unwrap_or_default(),
+    }))
+}
+
+pub(super) fn write(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
+    let answer = record.answer.as_ref();
+    let version = |version: &Option<VersionBytes>| version.as_ref().map(|v| v.as_bytes().to_vec());
+    sqlx::query(statements::WRITE)
+        .bind(record.id.as_bytes().as_slice())
+        .bind(record.operation.as_str())
+        .bind(record.label.as_deref())
+        .bind(record.scope.as_ref().map(<[u8; 32]>::as_slice))
+        .bind(record.fingerprint.as_bytes().as_slice())
+        .bind(write_elements(&record.elements))
+        .bind(record.state.code())
+        .bind(record.fence)
+        .bind(record.attempt)
+        .bind(record.claim.as_bytes().as_slice())
+        .bind(record.takeovers)
+        .bind(record.doubt)
+        .bind(record.lease_until_us)
+        .bind(record.started_us)
+        .bind(record.finished_us)
+        .bind(record.expires_us)
+        .bind(record.since_us)
+        .bind(record.not_before_us)
+        .bind(record.reason)
+        .bind(answer.map(|answer| answer.codec.as_str()))
+        .bind(answer.map(|answer| answer.failed))
+        .bind(answer.map(|answer| answer.bytes.as_slice()))
+        .bind(answer.map(|answer| answer.digest.as_slice()))
+        .bind(version(&record.version_applied))
+        .bind(version(&record.version_recorded))
+        .bind(version(&record.version_running))
+        .bind(
+            record
+                .recorded_fingerprint
+                .as_ref()
+                .map(|fingerprint| fingerprint.as_bytes().to_vec()),
+        )
+        .bind(record.parent.as_ref().map(|id| id.as_bytes().to_vec()))
+}
+
+/// Each element: the label's length in two bytes, the label, eight bytes.
+fn write_elements(elements: &[Element]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for element in elements {
+        let label = element.label.as_bytes();
+        let len = u16::try_from(label.len()).unwrap_or(u16::MAX);
+        bytes.extend(len.to_be_bytes());
+        bytes.extend(&label[..usize::from(len)]);
+        bytes.extend(element.digest);
+    }
+    bytes
+}
+
+fn read_elements(mut bytes: &[u8]) -> Option<Vec<Element>> {
+    let mut elements = Vec::new();
+    while !bytes.is_empty() {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (label, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+        let (digest, rest) = rest.split_first_chunk()?;
+        elements.push(Element {
+            label: String::from_utf8_lossy(label).into_owned(),
+            digest: *digest,
+        });
+        bytes = rest;
+    }
+    Some(elements)
+}

@@ -1,0 +1,14 @@
+//! The primitives that concurrent code here is built from, in one place, so
+//! that a scheduler for tests can replace them.
+
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+pub(crate) use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+/// Locks, ignoring poison: every critical section here leaves its data whole
+/// at each step, and a panic elsewhere must not lock out other keys.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,4 @@
+//! For tests: a clock that moves when told to, and the conformance suite of
+//! stores. No semver promise.
+
+pub use crate::clock::ManualClock;

@@ -1,0 +1,8 @@
+//! Proves that fingerprints are what `docs/fingerprint.md` says, for ever.
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod vectors;

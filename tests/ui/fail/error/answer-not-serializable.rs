@@ -1,0 +1,12 @@
+use idem::{Error, idempotent};
+
+struct Charge {
+    id: u32,
+}
+
+#[idempotent(key = id, ttl = "24h")]
+async fn charge(id: u32) -> Result<Charge, Error> {
+    Ok(Charge { id })
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use idem::{Error, idempotent};
+
+#[idempotent(key = id, ttl = "24h")]
+async fn charge(id: u32) -> Result<impl Copy, Error> {
+    Ok(id)
+}
+
+fn main() {}
