@@ -123,6 +123,7 @@ impl From<Error> for Problem {
             )
             .retry_after(retry_after),
             Error::UnknownOutcome { retry_after, .. } => Self::outcome_unknown(retry_after),
+            Error::Superseded => Self::outcome_unknown(Some(SOON)),
             Error::InvalidKey { .. } => Self::bad_request(detail),
             Error::Store(_) | Error::ShuttingDown => Self::unavailable("store-away", detail),
             _ => Self::new(

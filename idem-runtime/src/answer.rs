@@ -24,7 +24,8 @@ pub trait Answer<C, P, M>: Sized + Send + 'static {
     fn ops(policy: P, map: M) -> crate::__private::Ops<Self>;
 }
 
-#[diagnostic::do_not_recommend]
+// Recommended on purpose: hidden, every mistake in `T` or `E` would read "not a
+// `Result`".
 impl<T, E, C, P, M> Answer<C, P, M> for Result<T, E>
 where
     T: Sendable + Send + 'static,
@@ -55,7 +56,7 @@ impl<T: Send + 'static> Sendable for T {}
     label = "must be `serde::Serialize` and `serde::de::DeserializeOwned`",
     note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to `{Self}`, or choose another `codec`"
 )]
-pub trait Recordable {}
+pub trait Recordable: Serialize + DeserializeOwned {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned> Recordable for T {}
@@ -70,7 +71,7 @@ impl<T: Serialize + DeserializeOwned> Recordable for T {}
     note = "to decide by its value, write `on_error = classify(path)` or `classify(path, store_text)`",
     note = "only if an `Err` proves that nothing happened, write `on_error = release`"
 )]
-pub trait RecordableError {}
+pub trait RecordableError: Serialize + DeserializeOwned {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned> RecordableError for T {}

@@ -57,7 +57,7 @@ pub enum Error {
 
     /// This attempt was replaced while its body ran.
     #[error(
-        "this attempt lost its lease and another one took over, or the record was removed; the body ran, but its answer was not recorded; ask again for the recorded answer"
+        "this attempt lost its lease to another one, or its record was removed; its body may have run, but nothing of it is recorded; ask again for the recorded answer"
     )]
     Superseded,
 
@@ -123,11 +123,13 @@ pub enum Error {
     },
 
     /// The engine accepts no further calls, or its runtime ended.
-    #[error("the engine is shutting down; retry on another process")]
+    #[error(
+        "the engine is shutting down: the body did not run, or was cut off and its outcome is unknown; retry on another process, which can tell"
+    )]
     ShuttingDown,
 
     /// The store did not do what was asked.
-    #[error("{0}")]
+    #[error("{0}; this call ran no body")]
     Store(StoreError),
 }
 
@@ -291,7 +293,7 @@ impl std::fmt::Display for StoreError {
         if let Some(code) = &self.code {
             write!(f, " (code {code})")?;
         }
-        write!(f, "; the body did not run in this call; {next}")
+        write!(f, "; {next}")
     }
 }
 

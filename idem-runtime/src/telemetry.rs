@@ -11,8 +11,12 @@ use crate::engine::attempt::AttemptState;
 use crate::engine::conclude::End;
 use crate::error::{Error, StoreError};
 use crate::outcome::How;
+use crate::record::UnknownReason;
 use crate::store::{Finding, Meta, Store, Won};
 use crate::sync::Arc;
+
+/// The target of every event.
+pub const TARGET: &str = "idem";
 
 /// The names of metrics.
 pub mod names {
@@ -69,12 +73,11 @@ pub(crate) fn started(
         .filter(|finding| finding.voids_at_most_once())
         .collect();
     let promise = if void.is_empty() {
-        "one recorded answer per key, and at most one run of the body, until its TTL ends, unless an operation chose rerun, recover or release"
+        "until its TTL ends, on a store that keeps what it acknowledged: one recorded answer per key, and at most one run of the body, unless you chose `rerun`, `recover` or `release` for that case"
     } else {
         "NO promise of at most one run: a loss was accepted by name"
     };
-    tracing::info!(
-        store = store.kind(),
+    tracing::info!(target: TARGET, store = store.kind(),
         namespace,
         format = meta.format,
         lease = ?limits.lease,
@@ -82,7 +85,7 @@ pub(crate) fn started(
         "idem started: {promise}"
     );
     for finding in findings {
-        tracing::warn!(store = store.kind(), "idem: {finding}");
+        tracing::warn!(target: TARGET, store = store.kind(), "idem: {finding}");
     }
 }
 
@@ -90,8 +93,7 @@ pub(crate) fn won(operation: &Arc<str>, won: &Won) {
     count!(names::RESERVATIONS, "operation" => operation.to_string());
     if won.doubt {
         count!(names::TAKEOVERS, "operation" => operation.to_string());
-        tracing::warn!(
-            operation = &**operation,
+        tracing::warn!(target: TARGET, operation = &**operation,
             attempt = won.attempt,
             "took over an attempt that ended without an answer"
         );
@@ -100,12 +102,12 @@ pub(crate) fn won(operation: &Arc<str>, won: &Won) {
 
 pub(crate) fn call(operation: &Arc<str>, how: How) {
     count!(names::CALLS, "operation" => operation.to_string(), "outcome" => how.name());
-    tracing::debug!(operation = &**operation, outcome = how.name(), "answered");
+    tracing::debug!(target: TARGET, operation = &**operation, outcome = how.name(), "answered");
 }
 
 pub(crate) fn unprotected(operation: &str) {
     count!(names::CALLS, "operation" => operation.to_owned(), "outcome" => How::Unprotected.name());
-    tracing::debug!(operation, outcome = How::Unprotected.name(), "no key");
+    tracing::debug!(target: TARGET, operation, outcome = How::Unprotected.name(), "no key");
 }
 
 pub(crate) fn refused(error: &Error) {
@@ -126,12 +128,11 @@ pub(crate) fn refused(error: &Error) {
         Error::Store(_) => "store",
     };
     count!(names::REFUSALS, "reason" => reason);
-    tracing::debug!(reason, "refused");
+    tracing::debug!(target: TARGET, reason, "refused");
 }
 
 pub(crate) fn damaged(operation: &Arc<str>) {
-    tracing::error!(
-        operation = &**operation,
+    tracing::error!(target: TARGET, operation = &**operation,
         "a recorded answer is damaged: its bytes are not those that were stored"
     );
 }
@@ -142,30 +143,30 @@ pub(crate) fn ended(state: &AttemptState, end: &End) {
         End::Complete(complete) => {
             if let crate::store::Ending::Tombstone(reason) = &complete.ending {
                 count!(names::TOMBSTONES, "operation" => operation.to_string());
-                tracing::warn!(
-                    operation = &**operation,
+                tracing::warn!(target: TARGET, operation = &**operation,
                     record = %state.holder.id,
                     "the answer cannot be replayed: {reason}"
                 );
             }
         }
         End::Release(_) => {}
-        End::Unknown(unknown) => {
-            count!(names::UNKNOWN, "operation" => operation.to_string());
-            tracing::warn!(
-                operation = &**operation,
-                record = %state.holder.id,
-                attempt = state.won.attempt,
-                "the outcome is unknown: {}", unknown.reason
-            );
-        }
+        End::Unknown(request) => unknown(state, request.reason),
     }
+}
+
+pub(crate) fn unknown(state: &AttemptState, reason: UnknownReason) {
+    let operation = &state.prepared.operation;
+    count!(names::UNKNOWN, "operation" => operation.to_string());
+    tracing::warn!(target: TARGET, operation = &**operation,
+        record = %state.holder.id,
+        attempt = state.won.attempt,
+        "the outcome is unknown: {reason}"
+    );
 }
 
 pub(crate) fn superseded(state: &AttemptState, step: &'static str) {
     count!(names::SUPERSEDED, "operation" => state.prepared.operation.to_string());
-    tracing::error!(
-        operation = &*state.prepared.operation,
+    tracing::error!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         fence = state.won.fence,
         step,
@@ -175,8 +176,7 @@ pub(crate) fn superseded(state: &AttemptState, step: &'static str) {
 
 pub(crate) fn lease_lost(state: &AttemptState) {
     count!(names::LEASES_LOST, "operation" => state.prepared.operation.to_string());
-    tracing::warn!(
-        operation = &*state.prepared.operation,
+    tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         "an attempt lost its lease while its body runs"
     );
@@ -184,13 +184,12 @@ pub(crate) fn lease_lost(state: &AttemptState) {
 
 pub(crate) fn renewal_failed(leases: usize, error: &StoreError) {
     count!(names::RENEWAL_FAILURES);
-    tracing::warn!(leases, %error, "leases could not be renewed; trying again");
+    tracing::warn!(target: TARGET, leases, %error, "leases could not be renewed; trying again");
 }
 
 pub(crate) fn background(state: &AttemptState, step: &'static str) {
     count!(names::BACKGROUND, "operation" => state.prepared.operation.to_string());
-    tracing::warn!(
-        operation = &*state.prepared.operation,
+    tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         step,
         "the store does not confirm how an attempt ended; trying again in the background"
@@ -198,8 +197,7 @@ pub(crate) fn background(state: &AttemptState, step: &'static str) {
 }
 
 pub(crate) fn not_recorded(state: &AttemptState, step: &'static str, error: &StoreError) {
-    tracing::error!(
-        operation = &*state.prepared.operation,
+    tracing::error!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         step,
         %error,
@@ -217,21 +215,20 @@ pub(crate) fn store_call<T>(step: &'static str, took: Duration, answer: &Result<
             crate::error::StoreErrorKind::Misconfigured => "misconfigured",
         };
         count!(names::STORE_ERRORS, "step" => step, "kind" => kind);
-        tracing::debug!(step, kind, ?took, "store call failed");
+        tracing::debug!(target: TARGET, step, kind, ?took, "store call failed");
     }
 }
 
 pub(crate) fn swept(rows: u64) {
     count!(names::SWEPT; by rows);
-    tracing::debug!(rows, "swept");
+    tracing::debug!(target: TARGET, rows, "swept");
 }
 
 pub(crate) fn drained(unknown: usize) {
     if unknown == 0 {
-        tracing::info!("idem shut down: every attempt has ended");
+        tracing::info!(target: TARGET, "idem shut down: every attempt has ended");
     } else {
-        tracing::warn!(
-            unknown,
+        tracing::warn!(target: TARGET, unknown,
             "idem shut down: attempts had not ended and are marked unknown"
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! Pure functions from what stands in the store, a request and the store's
 //! time to a reply and the record to write, if any. [`MemoryStore`] and
-//! [`SqliteStore`] call them inside their atomic step; stores that decide in
+//! `SqliteStore` call them inside their atomic step; stores that decide in
 //! their own language must give the same replies, which the conformance suite
 //! checks.
 //!
@@ -18,14 +18,13 @@
 //! | in progress | what stood there | holder whose body was never polled | claim |
 //! | lapsed | unknown | any caller that refuses, or when exhausted | still lapsed |
 //! | lapsed, unknown | in progress, next attempt | one caller that reruns or recovers | still so, takeovers below the limit |
-//! | completed | in progress | a caller with a newer version | version, one atomic step |
+//! | completed, tombstone | in progress | a caller with a newer version | version, one atomic step |
 //! | lapsed, unknown, tombstone | completed, released | an operator | fence |
 //! | completed, tombstone, released, expired | absent | sweep | past TTL and grace |
 //!
 //! Anything else changes nothing. A fence only grows, over every one of these.
 //!
 //! [`MemoryStore`]: crate::store::MemoryStore
-//! [`SqliteStore`]: crate::store::SqliteStore
 
 use crate::record::{Record, Recorded, State, TombstoneReason, UnknownReason};
 use crate::store::{
@@ -120,15 +119,9 @@ fn ordered(record: &Record, request: &Reserve, now_us: i64) -> Option<Decision<R
             }
         }));
     }
-    if record.state != State::Completed {
-        return None;
-    }
-    let mut next = again(record, request, now_us);
-    next.answer.clone_from(&record.answer);
-    next.finished_us = record.finished_us;
-    next.recorded_fingerprint = Some(record.fingerprint);
-    next.version_recorded.clone_from(&record.version_recorded);
-    Some(win(next, 0))
+    // A newer one: an idle record runs it, whatever became of the last answer.
+    matches!(record.state, State::Completed | State::Tombstone)
+        .then(|| win(again(record, request, now_us), 0))
 }
 
 fn is_newer(record: &Record, request: &Reserve) -> bool {
@@ -204,9 +197,6 @@ fn take_over(record: &Record, request: &Reserve, now_us: i64) -> Decision<Reserv
             .filter(|_| record.state == State::Unknown)
             .unwrap_or(UnknownReason::Lapsed.code()),
     );
-    next.answer.clone_from(&record.answer);
-    next.version_recorded.clone_from(&record.version_recorded);
-    next.recorded_fingerprint = record.recorded_fingerprint;
     let doubt_for = doubt_for(&next, now_us);
     win(next, doubt_for)
 }
@@ -247,11 +237,19 @@ fn fresh(request: &Reserve, now_us: i64) -> Record {
     }
 }
 
-/// A fresh attempt on an old row: the fence goes on.
+/// A fresh attempt on an old row: the fence goes on, and so does the recorded
+/// version with its answer, which makes late ones stale whatever becomes of
+/// this attempt.
 fn again(record: &Record, request: &Reserve, now_us: i64) -> Record {
+    let ordered = record.version_recorded.is_some();
     Record {
         fence: record.fence.saturating_add(1).max(now_us),
+        answer: record.answer.clone().filter(|_| ordered),
+        finished_us: record.finished_us.filter(|_| ordered),
         version_applied: record.version_applied.clone(),
+        version_recorded: record.version_recorded.clone(),
+        recorded_fingerprint: ordered
+            .then(|| record.recorded_fingerprint.unwrap_or(record.fingerprint)),
         parent: record.parent,
         ..fresh(request, now_us)
     }
@@ -338,15 +336,20 @@ pub fn release(current: Option<&Record>, request: &Release, now_us: i64) -> Deci
     let record = match held(
         current,
         &request.holder,
-        &[State::InProgress, State::Released],
+        &[State::InProgress, State::Released, State::Unknown],
     ) {
         Ok(record) => record,
         Err(written) => return Decision::reply(written),
     };
-    if record.state == State::Released {
-        return Decision::reply(Written::AlreadyDone);
+    let doubtful = record.doubt && !request.probed;
+    match record.state {
+        State::Released => return Decision::reply(Written::AlreadyDone),
+        // What this request makes of a doubt, sent again.
+        State::Unknown if doubtful => return Decision::reply(Written::AlreadyDone),
+        State::Unknown => return Decision::reply(Written::Superseded),
+        _ => {}
     }
-    let next = if record.doubt && !request.probed {
+    let next = if doubtful {
         // This attempt had no effect; the one it took over may have.
         in_doubt(record, UnknownReason::Failed, now_us)
     } else {
@@ -457,11 +460,24 @@ pub fn settle(
             next.reason = None;
             next.doubt = false;
             next.since_us = None;
-            next.version_recorded.clone_from(&record.version_running);
+            // A tombstone has recorded its version already.
+            if record.version_running.is_some() {
+                next.version_recorded.clone_from(&record.version_running);
+            }
+            next.recorded_fingerprint = None;
+            if !answer.failed && next.version_applied < next.version_recorded {
+                next.version_applied.clone_from(&next.version_recorded);
+            }
             next.answer = Some(answer.clone());
             next
         }
-        Settlement::NotDone => released(record, ttl_us, now_us),
+        Settlement::NotDone => {
+            let mut next = released(record, ttl_us, now_us);
+            if record.state == State::Tombstone {
+                next.version_recorded.clone_from(&record.version_applied);
+            }
+            next
+        }
     };
     // A holder that wakes after this must not overwrite the decision.
     next.fence = record.fence.saturating_add(1).max(now_us);

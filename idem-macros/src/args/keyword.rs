@@ -61,7 +61,6 @@ const GUESSES: &[(&str, Keyword)] = &[
     ("id", Keyword::Name),
     ("operation", Keyword::Name),
     ("tenant", Keyword::Scope),
-    ("namespace", Keyword::Scope),
     ("params", Keyword::Payload),
     ("fingerprint", Keyword::Payload),
     ("body", Keyword::Payload),

@@ -21,6 +21,20 @@ pub(crate) fn find_mut(ty: &Type) -> Option<Span> {
     })
 }
 
+/// The `T` of `&T`, if nothing in `T` borrows.
+pub(crate) fn referent(ty: &Type) -> Option<Type> {
+    match ty {
+        Type::Reference(TypeReference {
+            mutability: None,
+            elem,
+            ..
+        }) if find_borrow(elem).is_none() => Some((**elem).clone()),
+        Type::Paren(paren) => referent(&paren.elem),
+        Type::Group(group) => referent(&group.elem),
+        _ => None,
+    }
+}
+
 fn find(
     ty: &Type,
     wanted: impl Fn(Option<&TypeReference>, Option<&Lifetime>) -> bool,

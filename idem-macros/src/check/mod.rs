@@ -4,8 +4,10 @@
 mod arguments;
 mod borrows;
 mod boxed;
+mod clones;
 mod expressions;
 mod parameters;
+mod receiver;
 mod recursion;
 mod signature;
 

@@ -9,15 +9,15 @@ use syn::spanned::Spanned as _;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     Attribute, FnArg, GenericParam, Ident, Pat, PatIdent, PatType, Receiver, ReceiverKind, Token,
-    Type, TypePath, TypeReference,
+    Type,
 };
 
-use super::{Context, borrows};
+use super::{Context, borrows, clones, receiver};
 use crate::args::Args;
 use crate::diagnostics::Diagnostics;
 use crate::input::FnInput;
 use crate::plan::{Cloned, Driver, MoveCheck, Param};
-use crate::{rename, syntax};
+use crate::syntax;
 
 /// Decides for each parameter how the body gets it; takes `mut` out of the
 /// signature, and gives a name to `_`.
@@ -34,20 +34,17 @@ pub(crate) fn plan(
     syntax::mentioned(args.probe().to_token_stream(), &mut words);
     syntax::mentioned(function.body.clone(), &mut words);
     let generics = function.sig.generics.params.iter();
-    let type_params = generics
-        .filter_map(|param| match param {
-            GenericParam::Type(param) => Some(param.ident.clone()),
-            _ => None,
-        })
-        .chain([Ident::new("Self", Span::call_site())]);
+    let type_params = generics.filter_map(|param| match param {
+        GenericParam::Type(param) => Some(param.ident.clone()),
+        _ => None,
+    });
     let planner = Planner {
         context,
         words,
         type_params: type_params.collect(),
-        cloneable: cloneable(function),
+        cloneable: clones::cloneable(function),
     };
-    planner.clone_list(function, diagnostics);
-    self_in_literals(context, function, diagnostics);
+    clones::check(context, function, &planner.cloneable, diagnostics);
     let inputs = function.sig.inputs.iter_mut().enumerate();
     inputs
         .map(|(index, input)| match input {
@@ -55,34 +52,6 @@ pub(crate) fn plan(
             FnArg::Typed(typed) => planner.typed(index, typed, diagnostics),
         })
         .collect()
-}
-
-/// The borrowed parameters that `clone` could name.
-fn cloneable(function: &FnInput) -> Vec<Ident> {
-    let inputs = function.sig.inputs.iter();
-    inputs
-        .filter_map(|input| match input {
-            FnArg::Receiver(receiver) => {
-                receiver_borrow(receiver).and(receiver_reference(receiver))?;
-                Some(self_ident(receiver))
-            }
-            FnArg::Typed(typed) => {
-                borrows::find_borrow(&typed.ty).and(simple_reference(&typed.ty))?;
-                Some(plain_name(&typed.pat)?.clone())
-            }
-        })
-        .collect()
-}
-
-/// Says whether the parameter `name` borrows; `None` if there is none.
-fn borrows(function: &FnInput, name: &Ident) -> Option<bool> {
-    function.sig.inputs.iter().find_map(|input| match input {
-        FnArg::Receiver(receiver) => (name == "self").then(|| receiver_borrow(receiver).is_some()),
-        FnArg::Typed(typed) => {
-            let inside = syntax::find_ident(typed.pat.to_token_stream(), &|ident| ident == name);
-            inside.map(|_| borrows::find_borrow(&typed.ty).is_some())
-        }
-    })
 }
 
 struct Planner<'a> {
@@ -102,35 +71,10 @@ impl Planner<'_> {
         self.detached() && self.context.clones.contains(name)
     }
 
-    /// Every name in `clone` is a borrowed parameter, once.
-    fn clone_list(&self, function: &FnInput, diagnostics: &mut Diagnostics) {
-        if !self.detached() {
-            return;
-        }
-        for (index, name) in self.context.clones.iter().enumerate() {
-            let message = if self.context.clones[..index].contains(name) {
-                format!("`{name}` stands in `clone` twice")
-            } else if self.cloneable.contains(name) {
-                continue;
-            } else {
-                match borrows(function, name) {
-                    Some(true) => {
-                        format!("`clone` is for `&self` and parameters of the form `{name}: &T`")
-                    }
-                    Some(false) => format!(
-                        "`{name}` does not borrow from the caller and needs no `clone`: leave it out"
-                    ),
-                    None => format!("`{name}` is no parameter of this function"),
-                }
-            };
-            diagnostics.report(name.span(), message);
-        }
-    }
-
     fn receiver(&self, receiver: &Receiver, diagnostics: &mut Diagnostics) -> Param {
-        let name = self_ident(receiver);
+        let name = receiver::name(receiver);
         let mut param = Param::default();
-        if let Some(span) = receiver_mut(receiver) {
+        if let Some(span) = receiver::find_mut(receiver) {
             diagnostics.report(
                 span,
                 "changes through `&mut self` are not repeated when a recorded answer is replayed: \
@@ -138,22 +82,24 @@ impl Planner<'_> {
             );
             return param;
         }
-        let borrow = receiver_borrow(receiver);
+        let borrow = receiver::find_borrow(receiver);
         let ty = match &receiver.kind {
             ReceiverKind::Typed(_, ty) => (**ty).clone(),
-            _ => self_type(receiver),
+            _ => receiver::own_type(receiver),
         };
         if self.is_cloned(&name) {
             param.cloned = Some(Cloned {
                 owned: syntax::own_ident("self"),
-                ty: receiver_reference(receiver).unwrap_or(ty),
+                ty: receiver::referent(receiver).unwrap_or(ty),
                 mutability: receiver.mutability,
                 name,
             });
             return param;
         }
         match borrow {
-            Some(span) if self.detached() => self.refuse_borrow(&name, span, diagnostics),
+            Some(span) if self.detached() => {
+                self.refuse_borrow(&name, span, diagnostics);
+            }
             Some(_) => {}
             None => {
                 param.check = self.check(&ty);
@@ -206,7 +152,7 @@ impl Planner<'_> {
             return param;
         }
         let cloned = name.as_ref().filter(|name| self.is_cloned(name));
-        if let (Some(name), Some(ty)) = (cloned, simple_reference(&typed.ty)) {
+        if let (Some(name), Some(ty)) = (cloned, borrows::referent(&typed.ty)) {
             param.cloned = Some(Cloned {
                 name: name.clone(),
                 owned: syntax::own_ident(&format!("own{index}")),
@@ -259,6 +205,10 @@ impl Planner<'_> {
 
     /// The body outlives the caller, so it cannot borrow from it.
     fn refuse_borrow(&self, name: &Ident, span: Span, diagnostics: &mut Diagnostics) {
+        if self.context.clones.contains(name) {
+            // The rules of `clone` have said why this one cannot be cloned.
+            return;
+        }
         let borrowed = if name == "self" {
             "`self`"
         } else {
@@ -287,72 +237,8 @@ impl Planner<'_> {
     }
 }
 
-/// A literal hides `self` from the renaming that `clone = self` needs.
-fn self_in_literals(context: &Context, function: &FnInput, diagnostics: &mut Diagnostics) {
-    let clones_self = context.clones.iter().any(|name| name == "self");
-    if clones_self && let Some(span) = rename::find_self_in_literal(function.body.clone()) {
-        diagnostics.report(
-            span,
-            "`{self}` in a literal cannot be seen by `clone = self`: write `{}` and pass `self` as \
-             an argument",
-        );
-    }
-}
-
-fn self_ident(receiver: &Receiver) -> Ident {
-    Ident::new("self", receiver.self_token.span)
-}
-
-/// `Self`, located at the receiver.
-fn self_type(receiver: &Receiver) -> Type {
-    let name = Ident::new("Self", receiver.self_token.span);
-    Type::Path(TypePath {
-        attrs: Vec::new(),
-        qself: None,
-        path: name.into(),
-    })
-}
-
-/// The `T` of `&T`, if nothing in `T` borrows.
-fn simple_reference(ty: &Type) -> Option<Type> {
-    match ty {
-        Type::Reference(TypeReference {
-            mutability: None,
-            elem,
-            ..
-        }) if borrows::find_borrow(elem).is_none() => Some((**elem).clone()),
-        Type::Paren(paren) => simple_reference(&paren.elem),
-        Type::Group(group) => simple_reference(&group.elem),
-        _ => None,
-    }
-}
-
-fn receiver_reference(receiver: &Receiver) -> Option<Type> {
-    match &receiver.kind {
-        ReceiverKind::Reference(_, _, None) => Some(self_type(receiver)),
-        ReceiverKind::Typed(_, ty) => simple_reference(ty),
-        _ => None,
-    }
-}
-
-fn receiver_borrow(receiver: &Receiver) -> Option<Span> {
-    match &receiver.kind {
-        ReceiverKind::Reference(and, ..) => Some(and.span),
-        ReceiverKind::Typed(_, ty) => borrows::find_borrow(ty),
-        _ => None,
-    }
-}
-
-fn receiver_mut(receiver: &Receiver) -> Option<Span> {
-    match &receiver.kind {
-        ReceiverKind::Reference(and, _, Some(_)) => Some(and.span),
-        ReceiverKind::Typed(_, ty) => borrows::find_mut(ty),
-        _ => None,
-    }
-}
-
 /// The name of a parameter that is no pattern.
-fn plain_name(pat: &Pat) -> Option<&Ident> {
+pub(crate) fn plain_name(pat: &Pat) -> Option<&Ident> {
     match pat {
         Pat::Ident(PatIdent {
             by_ref: None,

@@ -49,7 +49,7 @@ fn defines(body: TokenStream, name: &str) -> bool {
     false
 }
 
-/// `name(..)` in a free function; `self.name(..)` and `Self::name(..)` in a method.
+/// `Self::name(..)`; `self.name(..)` in a method; `name(..)` elsewhere.
 fn find_call(body: TokenStream, name: &str, is_method: bool) -> Option<Span> {
     let tokens: Vec<TokenTree> = body.into_iter().collect();
     for (index, token) in tokens.iter().enumerate() {
@@ -67,7 +67,7 @@ fn find_call(body: TokenStream, name: &str, is_method: bool) -> Option<Span> {
         }
         let own = match &tokens[..index] {
             [.., receiver, dot] if is_punct(dot, '.') => is_method && is_ident(receiver, "self"),
-            [.., path, _, colon] if is_punct(colon, ':') => is_method && is_ident(path, "Self"),
+            [.., path, _, colon] if is_punct(colon, ':') => is_ident(path, "Self"),
             _ => !is_method,
         };
         if own {

@@ -3,7 +3,6 @@
 use std::future::ready;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::{Codec, CodecError, Kept, faithful};
 use crate::answer::{Recordable, RecordableError};
@@ -20,8 +19,8 @@ pub struct Json;
 
 impl<T, K> Codec<T, K> for Json
 where
-    T: Recordable + Serialize + DeserializeOwned + Send,
-    K: RecordableError + Serialize + DeserializeOwned + Send,
+    T: Recordable + Send,
+    K: RecordableError + Send,
 {
     const ID: &'static str = "json/1";
 

@@ -246,7 +246,7 @@ impl Drop for Attempt {
             Phase::Probing => {
                 self.engine
                     .renewals
-                    .mark_unknown(self.state.mark_undecided(), until);
+                    .mark_unknown(&self.state, self.state.mark_undecided(), until);
             }
             Phase::Running => {
                 let reason = if std::thread::panicking() {
@@ -256,15 +256,19 @@ impl Drop for Attempt {
                 } else {
                     UnknownReason::Cancelled
                 };
-                self.engine
-                    .renewals
-                    .mark_unknown(self.state.mark_unknown(reason), until);
+                self.engine.renewals.mark_unknown(
+                    &self.state,
+                    self.state.mark_unknown(reason),
+                    until,
+                );
             }
             // The task that records it was dropped: its runtime ended.
             Phase::Returned => {
-                self.engine
-                    .renewals
-                    .mark_unknown(self.state.mark_unknown(UnknownReason::ShutDown), until);
+                self.engine.renewals.mark_unknown(
+                    &self.state,
+                    self.state.mark_unknown(UnknownReason::ShutDown),
+                    until,
+                );
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Inner;
 use super::attempt::{Attempt, Phase};
-use super::backoff;
+use crate::backoff;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::store::{Complete, MarkUnknown, Release, Written};

@@ -210,8 +210,11 @@ impl<F: Future> Future for CatchPanic<'_, F> {
 struct Typed<T, E, C, P, M> {
     policy: P,
     map: M,
-    types: PhantomData<fn() -> (T, E, C)>,
+    types: Types<T, E, C>,
 }
+
+/// Names types without owning values of them.
+type Types<T, E, C> = PhantomData<fn() -> (T, E, C)>;
 
 impl<T, E, C, P, M> Driver<Result<T, E>> for Typed<T, E, C, P, M>
 where

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::attempt::Attempt;
-use super::backoff;
 use super::call::Prepared;
 use super::{Inner, MAX_RETRY_AFTER};
+use crate::backoff;
 use crate::clock::{from_micros, micros};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::fault;

@@ -1,7 +1,6 @@
 //! The engine: reserve, run, complete, replay.
 
 pub(crate) mod attempt;
-pub(crate) mod backoff;
 mod builder;
 pub(crate) mod call;
 pub(crate) mod conclude;

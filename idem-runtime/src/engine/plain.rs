@@ -104,7 +104,7 @@ impl<P, M> PlainCall<P, M> {
     /// that the body goes on, and its answer is recorded: the next call gets it.
     ///
     /// # Errors
-    /// Those of the body, and [`Error`] through `E: From<Error>`.
+    /// Those of the body, and [`Error`](crate::Error) through `E: From<Error>`.
     ///
     /// # Panics
     /// If the body panics; the outcome is then unknown.

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::attempt::AttemptState;
-use super::backoff;
+use crate::backoff;
 use crate::clock::{Clock, micros};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::record::{Claim, UnknownReason};
@@ -47,7 +47,7 @@ enum Goodbye {
         /// Whether the reservation was acknowledged; if not, it may still land.
         confirmed: bool,
     },
-    Unknown(MarkUnknown),
+    Unknown(Arc<AttemptState>, MarkUnknown),
 }
 
 impl Renewals {
@@ -103,8 +103,13 @@ impl Renewals {
         self.farewell(Goodbye::GiveBack { request, confirmed }, until);
     }
 
-    pub(crate) fn mark_unknown(&self, request: MarkUnknown, until: Duration) {
-        self.farewell(Goodbye::Unknown(request), until);
+    pub(crate) fn mark_unknown(
+        &self,
+        state: &Arc<AttemptState>,
+        request: MarkUnknown,
+        until: Duration,
+    ) {
+        self.farewell(Goodbye::Unknown(Arc::clone(state), request), until);
     }
 
     fn farewell(&self, what: Goodbye, until: Duration) {
@@ -218,7 +223,8 @@ impl Worker {
                 self.next_renewal_us = i64::MAX;
                 for state in &held {
                     let request = state.mark_unknown(UnknownReason::ShutDown);
-                    self.tell(&Goodbye::Unknown(request)).await.ok();
+                    let goodbye = Goodbye::Unknown(Arc::clone(state), request);
+                    self.tell(&goodbye).await.ok();
                 }
                 reply.send(held.len()).ok();
             }
@@ -321,7 +327,13 @@ impl Worker {
     async fn tell(&mut self, what: &Goodbye) -> Result<Written, StoreError> {
         self.call(Duration::from_secs(5), async |renewer| match what {
             Goodbye::GiveBack { request, .. } => renewer.give_back(request).await,
-            Goodbye::Unknown(request) => renewer.mark_unknown(request).await,
+            Goodbye::Unknown(state, request) => {
+                let written = renewer.mark_unknown(request).await?;
+                if written == Written::Done {
+                    telemetry::unknown(state, request.reason);
+                }
+                Ok(written)
+            }
         })
         .await
     }

@@ -52,8 +52,9 @@ impl Site {
     /// module and identifier: a nested, associated or generic one would share
     /// it with others.
     pub(crate) fn is_free_function(&self, path: &str) -> bool {
+        // `module_path!` keeps the `r#` of a raw identifier, a type's name does not.
         path.trim_end_matches("::{{closure}}")
-            .strip_prefix(self.module)
+            .strip_prefix(self.module.replace("r#", "").as_str())
             .and_then(|rest| rest.strip_prefix("::"))
             == Some(self.function)
     }

@@ -6,7 +6,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | atomic primitive | `BEGIN IMMEDIATE`, read, decide by [`transition`](crate::transition), write, `COMMIT` |
+//! | atomic primitive | `BEGIN IMMEDIATE`, read, decide by [`transition`], write, `COMMIT` |
 //! | clock | the host's, kept from stepping back behind stored times; microseconds |
 //! | durability | WAL with `synchronous=FULL`: an acknowledged commit survives a power cut if the disk honours flushes ([`PRAGMA synchronous`](https://sqlite.org/pragma.html#pragma_synchronous)) |
 //! | fail-over | none: one host, a local disk, never a network file system ([WAL](https://sqlite.org/wal.html)) |
@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
@@ -99,10 +100,18 @@ impl SqliteOptions {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(Duration::from_secs(2));
+            .busy_timeout(Duration::from_secs(2))
+            // The driver would log statements; what is slow is ours to report.
+            .disable_statement_logging();
         let time = StoreTime::new(self.clock);
         let mut conn = schema::open(&connect).await?;
         schema::migrate(&mut conn, time.host_us()).await?;
+        // The host's clock may have stepped back since the file was written.
+        let stored: Option<i64> = sqlx::query_scalar(statements::CLOCK)
+            .fetch_optional(&mut conn)
+            .await
+            .map_err(|error| store_error(&error))?;
+        time.at_least(stored.unwrap_or(i64::MIN));
         let readers = SqlitePoolOptions::new()
             .max_connections(self.readers)
             // A ping before each read would cost more than the read.

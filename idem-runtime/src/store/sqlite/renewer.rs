@@ -20,13 +20,14 @@ pub(super) struct SqliteRenewer {
 }
 
 impl SqliteRenewer {
-    /// Decides about several records in one transaction.
+    /// Decides about several records in one transaction. The inner errors are
+    /// those of single records.
     async fn transact<Q, T>(
         &mut self,
         requests: &[Q],
         id: impl Fn(&Q) -> &RecordId,
         decide: impl Fn(Option<&Record>, &Q, i64) -> Decision<T>,
-    ) -> Result<Vec<T>, StoreError> {
+    ) -> Result<Vec<Result<T, StoreError>>, StoreError> {
         let conn = &mut self.conn;
         schema::begin(conn).await?;
         let mut replies = Vec::with_capacity(requests.len());
@@ -43,7 +44,7 @@ impl SqliteRenewer {
             conn.execute(statements::ROLLBACK).await.ok();
             return Err(store_error(&error).ambiguous());
         }
-        replies.into_iter().collect()
+        Ok(replies)
     }
 
     async fn one<Q, T>(
@@ -55,15 +56,19 @@ impl SqliteRenewer {
         let replies = self
             .transact(std::slice::from_ref(request), id, decide)
             .await?;
-        replies.into_iter().next().ok_or_else(super::writer::gone)
+        replies.into_iter().next().ok_or_else(super::writer::gone)?
     }
 }
 
 #[async_trait]
 impl Renewer for SqliteRenewer {
     async fn renew(&mut self, leases: &[Lease]) -> Result<Vec<bool>, StoreError> {
-        self.transact(leases, |lease| &lease.holder.id, transition::renew)
-            .await
+        let held = self
+            .transact(leases, |lease| &lease.holder.id, transition::renew)
+            .await?;
+        // A row that cannot be read is held by nobody, and must not fail the
+        // others: their leases are renewed.
+        Ok(held.into_iter().map(|held| held.unwrap_or(false)).collect())
     }
 
     async fn mark_unknown(&mut self, request: &MarkUnknown) -> Result<Written, StoreError> {

@@ -93,7 +93,7 @@ async fn again(error: &sqlx::Error, number: &mut u32) -> Result<(), StoreError> 
     if !is_busy(error) || *number == TRIES {
         return Err(store_error(error));
     }
-    tokio::time::sleep(crate::engine::backoff::jittered(*number)).await;
+    tokio::time::sleep(crate::backoff::jittered(*number)).await;
     *number += 1;
     Ok(())
 }

@@ -1,0 +1,34 @@
+//! Proves with real processes, killed with SIGKILL or racing each other, that
+//! no default runs a body twice, and that each policy does what its name says.
+//!
+//! This binary re-runs itself as the process to kill: `crash victim …`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod kill;
+mod ledger;
+mod race;
+mod victim;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some("victim") => victim::die(&args.collect::<Vec<_>>()),
+        Some("racer") => race::run(&args.collect::<Vec<_>>()),
+        _ => {
+            let mut trials: Vec<Trial> = kill::cases().collect();
+            trials.push(Trial::test(
+                "race::four_processes_one_key",
+                race::four_processes,
+            ));
+            libtest_mimic::run(&Arguments::from_args(), trials).exit();
+        }
+    }
+}

@@ -1,0 +1,576 @@
+//! The store in a `SQLite` file, and what can go wrong with a file.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use idem::identity::{Fingerprint, RecordId};
+use idem::record::{Claim, Recorded};
+use idem::sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use idem::sqlx::{self, Connection as _, Executor as _};
+use idem::store::{
+    Complete, Ending, Finding, GiveBack, Holder, Lease, MarkUnknown, Meta, Release, Reserve,
+    Reserved, SqliteStore, Store, Sweep, Takeover, Won, Written,
+};
+use idem::testing::ManualClock;
+use idem::testing::conformance::{self, Harness};
+use idem::{Engine, Error, StoreError, StoreErrorKind, TombstoneReason, Ttl, UnknownReason};
+
+struct Sqlite(tempfile::TempDir);
+
+impl Harness for Sqlite {
+    async fn open(&self, place: &str, clock: ManualClock) -> Result<Arc<dyn Store>, StoreError> {
+        let path = self.0.path().join(place);
+        Ok(Arc::new(
+            SqliteStore::options(path).clock(clock).open().await?,
+        ))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_keeps_the_contract() {
+    let harness = Sqlite(tempfile::tempdir().unwrap());
+    println!("{}", conformance::run_all(harness).await);
+}
+
+const SECOND: i64 = 1_000_000;
+const LEASE: i64 = 30 * SECOND;
+const GRACE: i64 = 5 * SECOND;
+const LAPSE: Duration = Duration::from_micros(35 * 1_000_000 + 1);
+
+fn request(key: u8, claim: u8) -> Reserve {
+    Reserve {
+        id: RecordId::from_bytes([key; 32]),
+        operation: "shop.charge".to_owned(),
+        label: None,
+        scope: None,
+        fingerprint: Fingerprint::from_bytes([1; 32]),
+        elements: Vec::new(),
+        claim: Claim::from_bytes([claim; 16]),
+        lease_us: LEASE,
+        grace_us: GRACE,
+        takeover: Takeover::Refuse,
+        max_takeovers: 5,
+        version: None,
+    }
+}
+
+fn rerun(key: u8, claim: u8) -> Reserve {
+    Reserve {
+        takeover: Takeover::Rerun,
+        ..request(key, claim)
+    }
+}
+
+async fn win(store: &SqliteStore, request: &Reserve) -> (Holder, Won) {
+    match store.reserve(request).await.unwrap() {
+        Reserved::Won(won) => {
+            let holder = Holder {
+                id: request.id,
+                claim: request.claim,
+                fence: won.fence,
+            };
+            (holder, won)
+        }
+        other => panic!("expected to win, got {other:?}"),
+    }
+}
+
+fn completion(holder: Holder) -> Complete {
+    let answer = Recorded::new(&holder.id, "json", false, b"42".to_vec());
+    Complete {
+        holder,
+        ending: Ending::Answer(answer),
+        ttl_us: None,
+    }
+}
+
+fn meta(number: u8) -> Meta {
+    Meta {
+        format: "idem/1".to_owned(),
+        instance: [number; 16],
+        secret_check: [0; 32],
+    }
+}
+
+/// A file, and a connection that knows nothing of the store.
+struct File {
+    path: PathBuf,
+    clock: ManualClock,
+    _folder: tempfile::TempDir,
+}
+
+impl File {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            path: folder.path().join("shop.db"),
+            clock: ManualClock::new(),
+            _folder: folder,
+        }
+    }
+
+    async fn open(&self) -> SqliteStore {
+        let options = SqliteStore::options(&self.path).clock(self.clock.clone());
+        options.open().await.unwrap()
+    }
+
+    async fn raw(&self) -> SqliteConnection {
+        let options = SqliteConnectOptions::new().filename(&self.path);
+        SqliteConnection::connect_with(&options).await.unwrap()
+    }
+
+    async fn execute(&self, sql: &'static str) -> u64 {
+        let mut conn = self.raw().await;
+        // What a damaged file holds is not what the schema allows.
+        conn.execute("PRAGMA ignore_check_constraints = ON")
+            .await
+            .unwrap();
+        let rows = conn.execute(sql).await.unwrap().rows_affected();
+        conn.close().await.unwrap();
+        rows
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_new_file_is_readable_by_its_owner_only() {
+    let file = File::new();
+    let store = file.open().await;
+    win(&store, &request(1, 1)).await;
+    for beside in ["", "-wal", "-shm"] {
+        let mut path = file.path.clone().into_os_string();
+        path.push(beside);
+        assert_eq!(mode(Path::new(&path)), 0o600, "{path:?}");
+    }
+    let findings = store.check().await.unwrap();
+    assert!(!findings.contains(&Finding::ReadableByOthers));
+}
+
+#[tokio::test]
+async fn a_file_that_others_may_read_is_a_finding() {
+    let file = File::new();
+    drop(file.open().await);
+    std::fs::set_permissions(&file.path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let store = file.open().await;
+    let findings = store.check().await.unwrap();
+    assert!(findings.contains(&Finding::ReadableByOthers));
+    assert_eq!(mode(&file.path), 0o640, "it is the operator's to change");
+}
+
+#[tokio::test]
+async fn a_database_in_memory_is_refused() {
+    for path in [":memory:", "", "file::memory:?cache=shared", "file:shop.db"] {
+        let error = SqliteStore::open(path).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{path:?}");
+        assert!(error.to_string().contains("MemoryStore"), "{error}");
+    }
+    for url in ["sqlite::memory:", "sqlite://:memory:", "sqlite://"] {
+        assert!(idem::connect(url).await.is_err(), "{url}");
+    }
+    assert!(!Path::new(":memory:").exists());
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_a_database_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing").join("shop.db");
+    let error = SqliteStore::open(missing).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
+    let text = folder.path().join("notes.txt");
+    std::fs::write(&text, "buy milk\n".repeat(1_000)).unwrap();
+    let error = SqliteStore::open(&text).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
+    assert!(
+        std::fs::read_to_string(&text)
+            .unwrap()
+            .starts_with("buy milk")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_file_opened_by_eight_at_once_has_one_schema() {
+    for _ in 0..4 {
+        let file = File::new();
+        let start = Arc::new(tokio::sync::Barrier::new(8));
+        let mut tasks = Vec::new();
+        for number in 1..=8 {
+            let (path, start) = (file.path.clone(), Arc::clone(&start));
+            tasks.push(tokio::spawn(async move {
+                start.wait().await;
+                let store = SqliteStore::open(path).await.unwrap();
+                let pinned = store.pin(&meta(number)).await.unwrap();
+                let won = store.reserve(&request(1, number)).await.unwrap();
+                (pinned, matches!(won, Reserved::Won(_)))
+            }));
+        }
+        let mut replies = Vec::new();
+        for task in tasks {
+            replies.push(task.await.unwrap());
+        }
+        assert!(replies.iter().all(|(meta, _)| *meta == replies[0].0));
+        assert_eq!(replies.iter().filter(|(_, won)| *won).count(), 1);
+        let mut conn = file.raw().await;
+        let versions: Vec<i64> = sqlx::query_scalar("SELECT version FROM idem_schema")
+            .fetch_all(&mut conn)
+            .await
+            .unwrap();
+        assert_eq!(versions, [1]);
+    }
+}
+
+#[tokio::test]
+async fn a_schema_of_a_later_version_is_refused() {
+    let file = File::new();
+    drop(file.open().await);
+    file.execute("INSERT INTO idem_schema VALUES (1000, 0)")
+        .await;
+    let error = SqliteStore::open(&file.path).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
+    assert!(error.to_string().contains("upgrade"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_opened_again_keeps_its_records() {
+    let file = File::new();
+    let store = file.open().await;
+    store.pin(&meta(1)).await.unwrap();
+    let (done, _) = win(&store, &request(1, 1)).await;
+    assert_eq!(
+        store.complete(&completion(done)).await.unwrap(),
+        Written::Done
+    );
+    let (running, _) = win(&store, &request(2, 2)).await;
+    drop(store);
+
+    let store = file.open().await;
+    assert_eq!(store.pin(&meta(2)).await.unwrap(), meta(1));
+    let reply = store.reserve(&request(1, 9)).await.unwrap();
+    assert!(matches!(reply, Reserved::Completed { answer, .. } if answer.bytes == b"42"));
+    let expected = Reserved::InProgress {
+        left_us: LEASE + GRACE,
+    };
+    assert_eq!(store.reserve(&request(2, 9)).await.unwrap(), expected);
+    let reply = store.complete(&completion(running)).await.unwrap();
+    assert_eq!(reply, Written::Done, "its holder may have lived on");
+}
+
+#[tokio::test]
+async fn what_operators_read_is_stored_as_given() {
+    let file = File::new();
+    let store = file.open().await;
+    let full = Reserve {
+        label: Some("order 7 'größe'".to_owned()),
+        scope: Some([7; 32]),
+        ..request(1, 1)
+    };
+    win(&store, &full).await;
+    win(&store, &request(2, 2)).await;
+    type Row = (String, Option<String>, Option<Vec<u8>>);
+    let rows: Vec<Row> =
+        sqlx::query_as("SELECT operation, label, scope_digest FROM idem_records ORDER BY id")
+            .fetch_all(&mut file.raw().await)
+            .await
+            .unwrap();
+    assert_eq!(
+        rows[0],
+        ("shop.charge".to_owned(), full.label, Some(vec![7; 32]))
+    );
+    assert_eq!(rows[1], ("shop.charge".to_owned(), None, None));
+}
+
+/// Every operation, on a record of which nothing may be believed.
+async fn all_fail(store: &SqliteStore, holder: Holder, damage: &str) {
+    let failed = |what: &str, kind: Option<StoreErrorKind>| {
+        assert_eq!(
+            kind,
+            Some(StoreErrorKind::Permanent),
+            "{what} with {damage} must be an error, and never \"absent\""
+        );
+    };
+    for takeover in [Takeover::Refuse, Takeover::Rerun, Takeover::Recover] {
+        let request = Reserve {
+            takeover,
+            ..request(1, 9)
+        };
+        let reply = store.reserve(&request).await;
+        failed("reserve", reply.err().map(|error| error.kind()));
+    }
+    let written = store.complete(&completion(holder)).await;
+    failed("complete", written.err().map(|error| error.kind()));
+    let release = Release {
+        holder,
+        ttl_us: None,
+        probed: false,
+    };
+    let written = store.release(&release).await;
+    failed("release", written.err().map(|error| error.kind()));
+    let mark = MarkUnknown {
+        holder,
+        reason: UnknownReason::Failed,
+        undecided_retry_us: None,
+    };
+    let written = store.mark_unknown(&mark).await;
+    failed("mark_unknown", written.err().map(|error| error.kind()));
+    let mut renewer = store.renewer().await.unwrap();
+    let written = renewer.mark_unknown(&mark).await;
+    failed("the renewer's", written.err().map(|error| error.kind()));
+    let give = GiveBack {
+        id: holder.id,
+        claim: holder.claim,
+        ttl_us: None,
+    };
+    let written = renewer.give_back(&give).await;
+    failed("give_back", written.err().map(|error| error.kind()));
+    let lease = Lease {
+        holder,
+        lease_us: LEASE,
+    };
+    let held = renewer.renew(&[lease]).await;
+    assert_ne!(held, Ok(vec![true]), "renew with {damage}");
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_an_error_and_never_absent() {
+    for damage in [
+        "UPDATE idem_records SET state = 9",
+        "UPDATE idem_records SET state = 'running'",
+        "UPDATE idem_records SET state = 65536",
+        "UPDATE idem_records SET claim = x'00'",
+        "UPDATE idem_records SET fence = 'seven'",
+        "UPDATE idem_records SET attempt = 4294967297",
+        "UPDATE idem_records SET takeovers = 1.5",
+        "UPDATE idem_records SET doubt = 'maybe'",
+        "UPDATE idem_records SET payload_digest = x''",
+        "UPDATE idem_records SET payload_elements = x'ffff00'",
+        "UPDATE idem_records SET scope_digest = x'00'",
+        "UPDATE idem_records SET lease_until_us = 'soon'",
+        "UPDATE idem_records SET expires_us = x'00'",
+        "UPDATE idem_records SET version_recorded = zeroblob(33)",
+        "UPDATE idem_records SET recorded_payload_digest = x'00'",
+        "UPDATE idem_records SET parent = x'00'",
+    ] {
+        let file = File::new();
+        let store = file.open().await;
+        let (holder, _) = win(&store, &request(1, 1)).await;
+        assert_eq!(file.execute(damage).await, 1);
+        all_fail(&store, holder, damage).await;
+        let sweep = Sweep {
+            limit: 10,
+            grace_us: 0,
+        };
+        assert_eq!(store.sweep(&sweep).await, Ok(0), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_row_stops_nobody_elses_renewal() {
+    let file = File::new();
+    let store = file.open().await;
+    let mut leases = Vec::new();
+    for key in 1..=5 {
+        let (holder, _) = win(&store, &request(key, key)).await;
+        leases.push(Lease {
+            holder,
+            lease_us: LEASE,
+        });
+    }
+    file.execute("UPDATE idem_records SET state = 9 WHERE operation = 'shop.charge' AND claim = x'03030303030303030303030303030303'")
+        .await;
+    let mut renewer = store.renewer().await.unwrap();
+    let held = renewer.renew(&leases).await;
+    assert_eq!(held, Ok(vec![true, true, false, true, true]));
+}
+
+#[tokio::test]
+async fn a_missing_lease_is_not_a_lapsed_one() {
+    let file = File::new();
+    let store = file.open().await;
+    let (holder, _) = win(&store, &request(1, 1)).await;
+    file.execute("UPDATE idem_records SET lease_until_us = NULL")
+        .await;
+    file.clock.advance(Duration::from_secs(10 * 365 * 86_400));
+    for request in [request(1, 2), rerun(1, 3)] {
+        let reply = store.reserve(&request).await.unwrap();
+        assert!(matches!(reply, Reserved::InProgress { .. }), "{reply:?}");
+    }
+    let written = store.complete(&completion(holder)).await.unwrap();
+    assert_eq!(written, Written::Done);
+}
+
+const DAY: Ttl = Ttl::For(Duration::from_secs(86_400));
+
+async fn charge(engine: &Engine) -> Result<u64, Error> {
+    engine
+        .call("shop.charge", "order-7", DAY)
+        .run(async { Ok(4_200) })
+        .await
+}
+
+#[tokio::test]
+async fn a_flipped_bit_of_an_answer_is_never_replayed() {
+    for damage in [
+        "UPDATE idem_records SET answer = CAST(replace(CAST(answer AS TEXT), '4', '5') AS BLOB)",
+        "UPDATE idem_records SET answer = x''",
+        "UPDATE idem_records SET answer_digest = zeroblob(32)",
+        "UPDATE idem_records SET answer_digest = x'00'",
+        "UPDATE idem_records SET answer_digest = NULL",
+        "UPDATE idem_records SET answer = NULL",
+        "UPDATE idem_records SET codec = 'jsoN'",
+        "UPDATE idem_records SET codec = NULL",
+    ] {
+        let file = File::new();
+        let builder = Engine::builder(file.open().await).namespace("shop");
+        let engine = builder.build().await.unwrap();
+        assert_eq!(charge(&engine).await, Ok(4_200));
+        assert_eq!(charge(&engine).await, Ok(4_200));
+        assert_eq!(file.execute(damage).await, 1);
+        let error = charge(&engine).await.unwrap_err();
+        let refused = matches!(error, Error::NotReplayable { .. });
+        assert!(refused, "{damage}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_swapped_with_another_records_is_never_replayed() {
+    let file = File::new();
+    let builder = Engine::builder(file.open().await).namespace("shop");
+    let engine = builder.build().await.unwrap();
+    for order in ["order-1", "order-2"] {
+        let call = engine.call("shop.charge", order, DAY);
+        let amount = order.len() + usize::from(order.ends_with('2'));
+        let charged: Result<usize, Error> = call.run(async move { Ok(amount) }).await;
+        assert_eq!(charged, Ok(amount));
+    }
+    file.execute(
+        "UPDATE idem_records SET (answer, answer_digest) =
+         (SELECT answer, answer_digest FROM idem_records ORDER BY answer DESC LIMIT 1)",
+    )
+    .await;
+    let call = engine.call("shop.charge", "order-1", DAY);
+    let replayed: Result<usize, Error> = call.run(async { Ok(0) }).await;
+    let expected = Error::NotReplayable {
+        reason: TombstoneReason::Damaged,
+    };
+    assert_eq!(replayed, Err(expected));
+}
+
+#[tokio::test]
+async fn a_clock_that_stepped_back_before_a_restart_revives_nothing() {
+    let file = File::new();
+    let store = file.open().await;
+    store.pin(&meta(1)).await.unwrap();
+    let (late, won) = win(&store, &rerun(1, 1)).await;
+    file.clock.advance(LAPSE);
+    file.clock.advance(Duration::from_secs(2));
+    win(&store, &request(2, 2)).await;
+    drop(store);
+
+    file.clock.step(-3_600 * SECOND);
+    let store = file.open().await;
+    let (_, next) = win(&store, &rerun(1, 3)).await;
+    assert_eq!(next.attempt, 2, "it had lapsed, and still has");
+    assert!(next.fence > won.fence);
+    let written = store.complete(&completion(late)).await.unwrap();
+    assert_eq!(written, Written::Superseded);
+    let left = store.reserve(&rerun(1, 4)).await.unwrap();
+    let expected = Reserved::InProgress {
+        left_us: LEASE + GRACE,
+    };
+    assert_eq!(left, expected, "a lease starts at the store's time");
+    let renewed = Lease {
+        holder: Holder {
+            id: late.id,
+            claim: Claim::from_bytes([3; 16]),
+            fence: next.fence,
+        },
+        lease_us: LEASE,
+    };
+    let mut renewer = store.renewer().await.unwrap();
+    assert_eq!(renewer.renew(&[renewed]).await, Ok(vec![true]));
+    assert_eq!(store.reserve(&rerun(1, 5)).await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_store_far_ahead_of_its_clock_is_a_finding() {
+    let file = File::new();
+    let store = file.open().await;
+    store.pin(&meta(1)).await.unwrap();
+    file.clock.advance(Duration::from_secs(2 * 86_400));
+    win(&store, &request(1, 1)).await;
+    let behind = Finding::ClockBehind;
+    assert!(!store.check().await.unwrap().contains(&behind));
+    file.clock.step(-(86_400 + 10) * SECOND);
+    assert!(store.check().await.unwrap().contains(&behind));
+}
+
+#[tokio::test]
+async fn a_bad_job_fails_alone() {
+    let file = File::new();
+    let store = file.open().await;
+    let mut completions = Vec::new();
+    for key in 1..=8 {
+        let (holder, _) = win(&store, &request(key, key)).await;
+        completions.push(completion(holder));
+    }
+    // One row cannot be written, as if its page were on a bad sector.
+    let mut other = file.raw().await;
+    other
+        .execute(
+            "CREATE TRIGGER bad BEFORE INSERT ON idem_records
+             WHEN NEW.claim = x'05050505050505050505050505050505'
+             BEGIN SELECT RAISE(ABORT, 'bad sector'); END",
+        )
+        .await
+        .unwrap();
+    // While the file is locked the jobs queue up, and become one batch.
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let queued: Vec<_> = completions
+        .into_iter()
+        .map(|request| {
+            let store = store.clone();
+            tokio::spawn(async move { store.complete(&request).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    other.execute("COMMIT").await.unwrap();
+    let mut replies = Vec::new();
+    for reply in queued {
+        replies.push(reply.await.unwrap());
+    }
+    let error = replies.remove(4).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Permanent);
+    assert!(!error.is_ambiguous(), "nothing of it was written");
+    assert_eq!(replies, vec![Ok(Written::Done); 7]);
+    for key in 1..=8 {
+        let reply = store.reserve(&request(key, 100 + key)).await.unwrap();
+        let recorded = matches!(reply, Reserved::Completed { .. });
+        assert_eq!(recorded, key != 5, "key {key}");
+    }
+    other.execute("DROP TRIGGER bad").await.unwrap();
+    let reply = store.reserve(&request(5, 5)).await.unwrap();
+    assert!(matches!(reply, Reserved::Won(Won { resent: true, .. })));
+}
+
+#[tokio::test]
+async fn a_full_disk_runs_nothing_and_loses_nothing() {
+    let file = File::new();
+    let store = file.open().await;
+    let (holder, _) = win(&store, &request(1, 1)).await;
+    // A trigger stands in for it: the page limit is a connection's own.
+    file.execute(
+        "CREATE TRIGGER full BEFORE INSERT ON idem_records
+         BEGIN SELECT RAISE(ABORT, 'full'); END",
+    )
+    .await;
+    assert!(store.reserve(&request(2, 2)).await.is_err());
+    assert!(store.complete(&completion(holder)).await.is_err());
+    file.execute("DROP TRIGGER full").await;
+    assert_eq!(win(&store, &request(2, 3)).await.1.attempt, 1);
+    let written = store.complete(&completion(holder)).await.unwrap();
+    assert_eq!(written, Written::Done);
+}
