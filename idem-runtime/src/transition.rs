@@ -61,10 +61,7 @@ pub fn reserve(current: Option<&Record>, request: &Reserve, now_us: i64) -> Deci
         return win(fresh(request, now_us), 0);
     };
     if record.state == State::InProgress && record.claim == request.claim {
-        return Decision::reply(Reserved::Won(Won {
-            resent: true,
-            ..won(record, doubt_for(record, now_us))
-        }));
+        return yours(record, request, now_us);
     }
     if let Some(decision) = ordered(record, request, now_us) {
         return decision;
@@ -98,6 +95,22 @@ pub fn reserve(current: Option<&Record>, request: &Reserve, now_us: i64) -> Deci
         State::Unknown => unknown(record, request, now_us),
         State::Completed | State::Tombstone | State::Released => Decision::reply(finished(record)),
     }
+}
+
+/// Answers a repeated request. The body starts from this reply, so the lease
+/// does too; it is never shortened.
+fn yours(record: &Record, request: &Reserve, now_us: i64) -> Decision<Reserved> {
+    let reply = Reserved::Won(Won {
+        resent: true,
+        ..won(record, doubt_for(record, now_us))
+    });
+    let until = now_us.saturating_add(request.lease_us);
+    if record.lease_until_us.is_none_or(|lease| lease >= until) {
+        return Decision::reply(reply);
+    }
+    let mut next = record.clone();
+    next.lease_until_us = Some(until);
+    Decision::write(reply, next)
 }
 
 /// The part of a reservation that only versions decide.

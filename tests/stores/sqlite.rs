@@ -402,6 +402,30 @@ async fn a_missing_lease_is_not_a_lapsed_one() {
     assert_eq!(written, Written::Done);
 }
 
+#[tokio::test]
+async fn an_expiry_on_a_running_or_unknown_row_is_not_believed() {
+    let file = File::new();
+    let store = file.open().await;
+    win(&store, &request(1, 1)).await;
+    let (marked, _) = win(&store, &request(2, 2)).await;
+    let mark = MarkUnknown {
+        holder: marked,
+        reason: UnknownReason::Failed,
+        undecided_retry_us: None,
+    };
+    assert_eq!(store.mark_unknown(&mark).await, Ok(Written::Done));
+    file.execute("UPDATE idem_records SET expires_us = 1").await;
+    let sweep = Sweep {
+        limit: 10,
+        grace_us: 0,
+    };
+    assert_eq!(store.sweep(&sweep).await, Ok(0));
+    let reply = store.reserve(&rerun(1, 3)).await.unwrap();
+    assert!(matches!(reply, Reserved::InProgress { .. }), "{reply:?}");
+    let reply = store.reserve(&request(2, 4)).await.unwrap();
+    assert!(matches!(reply, Reserved::Unknown { .. }), "{reply:?}");
+}
+
 const DAY: Ttl = Ttl::For(Duration::from_secs(86_400));
 
 async fn charge(engine: &Engine) -> Result<u64, Error> {

@@ -218,11 +218,12 @@ pub(crate) async fn ask(
         takeover,
         ..prepared.reserve.clone()
     };
-    let sent_us = micros(engine.clock.monotonic());
     let deadline = Instant::now() + engine.limits.reserve_timeout;
     let mut unconfirmed = false;
     for number in 1.. {
         fault::point("before-reserve").await;
+        // The store counts a lease from the last time that it was asked for.
+        let sent_us = micros(engine.clock.monotonic());
         let limit = engine.limits.store_timeout.clamp(
             Duration::ZERO,
             deadline.saturating_duration_since(Instant::now()),

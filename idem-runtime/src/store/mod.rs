@@ -356,7 +356,7 @@ pub trait Store: Debug + Send + Sync + 'static {
 
 /// The connection of the renewal thread.
 ///
-/// Suite topics: `renew`, `give back`.
+/// Suite topics: `renew`, `give_back`.
 #[async_trait]
 pub trait Renewer: Send + 'static {
     /// Extends leases in one batch and says of each, in order, whether its

@@ -178,7 +178,7 @@ impl World {
         let Some(after) = decision.write else {
             return;
         };
-        let won = matches!(decision.reply, Reserved::Won(_));
+        let won = matches!(&decision.reply, Reserved::Won(won) if !won.resent);
         sound(before.as_ref(), &after, won);
         assert!(!won || after.fence > self.fence, "a fence was used twice");
         self.fence = after.fence;

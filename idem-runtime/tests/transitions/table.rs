@@ -20,7 +20,7 @@ reserve, rerun              | won > running | waits            | waits          
 reserve, recover            | won > running | waits            | waits            | won > running     | waits            | won > running
 reserve, rerun too often    | won > running | waits            | waits            | unknown > unknown | waits            | unknown
 reserve, another payload    | won > running | mismatch         | mismatch         | mismatch          | mismatch         | mismatch
-reserve, the same claim     | won > running | yours            | yours            | yours             | yours            | unknown
+reserve, the same claim     | won > running | yours            | yours            | yours > running   | yours            | unknown
 complete by the holder      | gone          | done > completed | done > completed | done > completed  | done > completed | done > completed
 complete by another claim   | gone          | superseded       | superseded       | superseded        | superseded       | superseded
 complete by another fence   | gone          | superseded       | superseded       | superseded        | superseded       | superseded

@@ -27,13 +27,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
 use self::error::store_error;
 use self::time::StoreTime;
-use self::writer::{Done, Job, Op};
+use self::writer::{Done, Job, Op, Writer};
 use super::{
     Complete, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store, Sweep,
     Written,
@@ -119,10 +118,15 @@ impl SqliteOptions {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(connect.clone());
+        let jobs = start_writer(Writer {
+            options: connect.clone(),
+            conn: Some(conn),
+            time: time.clone(),
+        })?;
         Ok(SqliteStore(Arc::new(Shared {
             path: self.path,
             connect,
-            jobs: start_writer(conn, time.clone())?,
+            jobs,
             readers,
             time,
         })))
@@ -232,7 +236,7 @@ impl SqliteStore {
     }
 }
 
-fn start_writer(conn: SqliteConnection, time: StoreTime) -> Result<mpsc::Sender<Job>, StoreError> {
+fn start_writer(writer: Writer) -> Result<mpsc::Sender<Job>, StoreError> {
     let (sender, jobs) = mpsc::channel(QUEUE);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -240,7 +244,7 @@ fn start_writer(conn: SqliteConnection, time: StoreTime) -> Result<mpsc::Sender<
         .map_err(|_| no_thread())?;
     std::thread::Builder::new()
         .name("idem-sqlite".to_owned())
-        .spawn(move || runtime.block_on(writer::serve(conn, jobs, time)))
+        .spawn(move || runtime.block_on(writer.serve(jobs)))
         .map_err(|_| no_thread())?;
     Ok(sender)
 }

@@ -6,7 +6,7 @@
 //! atomic: between a record's read and its write nobody else writes.
 
 use sqlx::Executor as _;
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use super::error::store_error;
 use super::time::StoreTime;
@@ -43,71 +43,101 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<Done, StoreError>>,
 }
 
-/// Serves jobs until every sender is gone.
-pub(super) async fn serve(
-    mut conn: SqliteConnection,
-    mut jobs: mpsc::Receiver<Job>,
-    time: StoreTime,
-) {
-    let mut batch = Vec::new();
-    while jobs.recv_many(&mut batch, BATCH).await > 0 {
-        // Nobody waits for it any more: it will be sent again if it matters.
+/// The writing connection and what it takes to open it again.
+pub(super) struct Writer {
+    pub(super) options: SqliteConnectOptions,
+    /// None after an error inside a transaction, until it is opened again:
+    /// closing is the rollback that cannot fail.
+    pub(super) conn: Option<SqliteConnection>,
+    pub(super) time: StoreTime,
+}
+
+/// Why a transaction did not answer its jobs.
+struct Failed {
+    error: StoreError,
+    /// Whether a job may be to blame, so that the others are worth another try.
+    inside: bool,
+}
+
+type Results = Vec<Result<Done, StoreError>>;
+
+impl Writer {
+    /// Serves jobs until every sender is gone.
+    pub(super) async fn serve(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut batch = Vec::new();
+        while jobs.recv_many(&mut batch, BATCH).await > 0 {
+            match self.transact(&mut batch).await {
+                Ok(results) => answer(&mut batch, results).await,
+                Err(failed) if failed.inside && batch.len() > 1 => {
+                    // One bad job must not fail its neighbours.
+                    for job in std::mem::take(&mut batch) {
+                        self.serve_one(job).await;
+                    }
+                }
+                Err(failed) => refuse(&mut batch, &failed.error),
+            }
+        }
+    }
+
+    async fn serve_one(&mut self, job: Job) {
+        let mut alone = vec![job];
+        match self.transact(&mut alone).await {
+            Ok(results) => answer(&mut alone, results).await,
+            Err(failed) => refuse(&mut alone, &failed.error),
+        }
+    }
+
+    /// Runs jobs in one transaction. An error means that none of them
+    /// happened, unless it is ambiguous.
+    async fn transact(&mut self, batch: &mut Vec<Job>) -> Result<Results, Failed> {
+        let outside = |error| Failed {
+            error,
+            inside: false,
+        };
+        let conn = match &mut self.conn {
+            Some(conn) => conn,
+            none => none.insert(schema::open(&self.options).await.map_err(outside)?),
+        };
+        if let Err(error) = schema::begin(conn).await {
+            if error.kind() != StoreErrorKind::Transient {
+                self.conn = None;
+            }
+            return Err(outside(error));
+        }
+        // Whoever waited for the lock in vain has been told so: not running it
+        // now keeps that true.
         batch.retain(|job| !job.reply.is_closed());
-        let done = transact(&mut conn, &batch, &time).await;
-        if done.is_err() && batch.len() > 1 {
-            // One bad job must not fail its neighbours.
-            for job in batch.drain(..) {
-                let done = transact(&mut conn, std::slice::from_ref(&job), &time).await;
-                answer(vec![job], done).await;
-            }
-        } else {
-            answer(std::mem::take(&mut batch), done).await;
-        }
+        let ran = match run_all(conn, batch, &self.time).await {
+            Ok(results) => match conn.execute(statements::COMMIT).await {
+                Ok(_) => return Ok(results),
+                Err(error) => store_error(&error).ambiguous(),
+            },
+            Err(error) => store_error(&error),
+        };
+        self.conn = None;
+        Err(Failed {
+            error: ran,
+            inside: true,
+        })
     }
 }
 
-async fn answer(batch: Vec<Job>, done: Result<Vec<Result<Done, StoreError>>, StoreError>) {
-    match done {
-        Ok(done) => {
-            for (job, done) in batch.into_iter().zip(done) {
-                fault::point(match job.op {
-                    Op::Reserve(_) => "reserve-committed",
-                    Op::Complete(_) => "complete-committed",
-                    _ => "other-committed",
-                })
-                .await;
-                // The caller may have gone; what was written stays.
-                job.reply.send(done).ok();
-            }
-        }
-        Err(error) => {
-            for job in batch {
-                job.reply.send(Err(error.clone())).ok();
-            }
-        }
+async fn answer(batch: &mut Vec<Job>, results: Results) {
+    for (job, result) in batch.drain(..).zip(results) {
+        fault::point(match job.op {
+            Op::Reserve(_) => "reserve-committed",
+            Op::Complete(_) => "complete-committed",
+            _ => "other-committed",
+        })
+        .await;
+        // The caller may have gone; what was written stays.
+        job.reply.send(result).ok();
     }
 }
 
-/// Runs jobs in one transaction; an error means that none of them happened,
-/// unless it is ambiguous.
-async fn transact(
-    conn: &mut SqliteConnection,
-    batch: &[Job],
-    time: &StoreTime,
-) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
-    schema::begin(conn).await?;
-    match run_all(conn, batch, time).await {
-        Ok(done) => match conn.execute(statements::COMMIT).await {
-            Ok(_) => Ok(done),
-            Err(error) => {
-                conn.execute(statements::ROLLBACK).await.ok();
-                Err(store_error(&error).ambiguous())
-            }
-        },
-        Err(error) => {
-            conn.execute(statements::ROLLBACK).await.ok();
-            Err(store_error(&error))
-        }
+fn refuse(batch: &mut Vec<Job>, error: &StoreError) {
+    for job in batch.drain(..) {
+        job.reply.send(Err(error.clone())).ok();
     }
 }
 
@@ -115,13 +145,13 @@ async fn run_all(
     conn: &mut SqliteConnection,
     batch: &[Job],
     time: &StoreTime,
-) -> Result<Vec<Result<Done, StoreError>>, sqlx::Error> {
+) -> Result<Results, sqlx::Error> {
     let now_us = time.in_transaction(conn).await?;
-    let mut done = Vec::with_capacity(batch.len());
+    let mut results = Vec::with_capacity(batch.len());
     for job in batch {
-        done.push(run(conn, &job.op, now_us).await?);
+        results.push(run(conn, &job.op, now_us).await?);
     }
-    Ok(done)
+    Ok(results)
 }
 
 /// Runs one job. The outer error rolls back, the inner one is this job's own.

@@ -68,6 +68,11 @@ async fn sent_twice_after_a_lapse_it_is_yours(b: &Bench) {
     let attempt = b.win(&request).await;
     b.advance(LAPSE);
     resent(b, &request, &attempt).await;
+    assert_eq!(
+        b.look(1).await,
+        in_progress(LEASE + GRACE),
+        "the body starts from the repeated reply, and so does its lease"
+    );
 }
 
 async fn sent_twice_after_a_renewal_it_is_yours(b: &Bench) {

@@ -14,7 +14,7 @@ super::topic!("version":
     a_newer_version_sent_twice_is_yours,
     versions_are_compared_as_bytes,
     a_payload_is_compared_between_equal_versions,
-    older_and_equal_versions_are_answered_while_a_newer_runs,
+    older_and_equal_versions_are_answered_meanwhile,
     another_version_waits_while_one_runs,
     a_first_version_in_progress_makes_nothing_stale,
     a_newer_version_that_did_nothing_changes_nothing,
@@ -158,7 +158,7 @@ async fn a_payload_is_compared_between_equal_versions(b: &Bench) {
     );
 }
 
-async fn older_and_equal_versions_are_answered_while_a_newer_runs(b: &Bench) {
+async fn older_and_equal_versions_are_answered_meanwhile(b: &Bench) {
     apply(b, 5, "five").await;
     let six = b.win(&b.versioned(1, 6)).await;
     assert_eq!(ask(b, 4).await, stale(5));
