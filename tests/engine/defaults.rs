@@ -6,7 +6,7 @@ use idem::store::MemoryStore;
 use idem::{Engine, Error, How, UnknownReason, idempotent, observe};
 use tokio::sync::oneshot;
 
-use crate::{Runs, engine, idle, memory, until};
+use crate::{DAY, Runs, engine, idle, memory, until};
 
 type Gate = Option<oneshot::Receiver<()>>;
 
@@ -19,8 +19,8 @@ async fn plain(engine: Engine, runs: Runs, order: u32, gate: Gate) -> Result<u32
     }
     match order {
         13 => panic!("unlucky"),
-        14 => Err(Error::Failed {
-            message: format!("run {run}"),
+        14 => Err(Error::PayloadMismatch {
+            differs: vec![format!("run {run}")],
         }),
         order => Ok(order),
     }
@@ -37,10 +37,16 @@ async fn a_caller_waits_thirty_seconds_for_a_running_attempt() {
     let (runs, (open, gate)) = (Runs::default(), oneshot::channel());
     let running = tokio::spawn(plain(first.clone(), runs.clone(), 1, Some(gate)));
     until_running(&first).await;
-    // Also in another process, which waits by asking the store.
-    for other in [&first, &second] {
+    // Also in another process, which waits by asking the store, and also
+    // without the attribute.
+    for (other, attribute) in [(&first, true), (&second, true), (&second, false)] {
         let started = tokio::time::Instant::now();
-        let answer = plain(other.clone(), runs.clone(), 1, None).await;
+        let answer = if attribute {
+            plain(other.clone(), runs.clone(), 1, None).await
+        } else {
+            let call = other.call("defaults.plain", &1, DAY);
+            call.run(async { panic!("a second run") }).await
+        };
         assert!(answer.unwrap_err().is_in_progress());
         let waited = started.elapsed();
         assert!(waited >= Duration::from_secs(30) && waited < Duration::from_secs(32));
@@ -53,8 +59,8 @@ async fn a_caller_waits_thirty_seconds_for_a_running_attempt() {
 #[tokio::test]
 async fn an_error_is_recorded_and_replayed_as_the_same_value() {
     let (engine, runs) = (memory().await, Runs::default());
-    let expected = Err(Error::Failed {
-        message: "run 1".to_owned(),
+    let expected = Err(Error::PayloadMismatch {
+        differs: vec!["run 1".to_owned()],
     });
     for _ in 0..3 {
         assert_eq!(

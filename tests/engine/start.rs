@@ -125,14 +125,3 @@ async fn a_url_names_its_store() {
         assert!(error.contains(what), "{url}: {error}");
     }
 }
-
-#[test]
-fn the_process_has_one_default_engine() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let engine = crate::memory().await;
-        idem::install(engine.clone()).unwrap();
-        let second = idem::install(engine.clone());
-        assert!(matches!(second, Err(Error::Misuse { .. })));
-    });
-}
