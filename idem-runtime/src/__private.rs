@@ -6,7 +6,7 @@
 use crate::answer::ErrorMapping;
 pub use crate::answer::{Answer, FromError, MapError, Movable, policy};
 pub use crate::codec::Json;
-use crate::context;
+use crate::context::context;
 use crate::engine::attempt::Phase;
 pub use crate::engine::call::Call;
 pub use crate::engine::driver::{Detached, Ops, detached, in_place};
@@ -27,7 +27,7 @@ where
 /// Returns whether the outside world must be asked before the body runs.
 #[must_use]
 pub fn must_probe() -> bool {
-    context::current().is_some_and(|context| context.state().must_probe())
+    context().is_ok_and(|context| context.state().must_probe())
 }
 
 /// Asks the outside world. None means that the body must run.
@@ -37,8 +37,9 @@ where
     M: ErrorMapping<E>,
 {
     let answer = probe.await;
-    let Some(context) = context::current() else {
-        return Some(Err(map.map(Error::NoContext)));
+    let context = match context() {
+        Ok(context) => context,
+        Err(error) => return Some(Err(map.map(error))),
     };
     let state = context.state();
     match answer {

@@ -140,6 +140,10 @@ pub trait ErrorPolicy<E>: Send + Sync + 'static {
     /// error of the engine's own came up inside the body.
     const DECIDES: bool = false;
 
+    /// Whether only an error's text is kept, which is stored as such: a later
+    /// deploy that keeps whole errors must not read it as one.
+    const TEXT: bool = false;
+
     /// Sorts an error.
     fn sort(&self, error: &E) -> Disposition;
 
@@ -210,6 +214,7 @@ impl<E: Send + 'static> ErrorPolicy<E> for policy::Store {
 
 impl<E: std::fmt::Display + Send + 'static> ErrorPolicy<E> for policy::StoreText {
     type Kept = Text;
+    const TEXT: bool = true;
 
     fn sort(&self, _: &E) -> Disposition {
         Disposition::Store
@@ -273,6 +278,7 @@ where
 {
     type Kept = Text;
     const DECIDES: bool = true;
+    const TEXT: bool = true;
 
     fn sort(&self, error: &E) -> Disposition {
         (self.0)(error)

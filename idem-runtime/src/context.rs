@@ -24,6 +24,10 @@ struct Frame {
     state: Arc<AttemptState>,
     /// The attempt whose body made this call.
     parent: Option<Context>,
+    /// False inside of a call that runs without a key: what it holds and what
+    /// it spoils are its caller's, and there is no attempt of its own to ask
+    /// about.
+    protected: bool,
 }
 
 /// Returns the context of the body that calls this.
@@ -46,7 +50,9 @@ struct Frame {
 /// # Ok(()) }
 /// ```
 pub fn context() -> Result<Context, Error> {
-    current().ok_or(Error::NoContext)
+    current()
+        .filter(|context| context.0.protected)
+        .ok_or(Error::NoContext)
 }
 
 impl Context {
@@ -55,6 +61,7 @@ impl Context {
             engine,
             state,
             parent,
+            protected: true,
         }))
     }
 
@@ -176,6 +183,25 @@ pub(crate) fn with_engine<F: Future>(
     future: F,
 ) -> impl Future<Output = F::Output> + use<F> {
     ENGINE.scope(Some(engine), future)
+}
+
+/// Runs the body of a call without a key.
+pub(crate) fn unprotected<F: Future>(body: F) -> impl Future<Output = F::Output> {
+    let within = current().map(|context| {
+        let Frame {
+            engine,
+            state,
+            parent,
+            ..
+        } = &*context.0;
+        Context(Arc::new(Frame {
+            engine: Arc::clone(engine),
+            state: Arc::clone(state),
+            parent: parent.clone(),
+            protected: false,
+        }))
+    });
+    CURRENT.scope(within, body)
 }
 
 /// Carries the caller's engine and held keys into a task.

@@ -140,6 +140,7 @@ mod error;
 pub mod fault;
 pub mod identity;
 mod outcome;
+mod panic;
 mod policy;
 pub mod record;
 mod singleflight;

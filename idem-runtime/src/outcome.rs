@@ -53,7 +53,8 @@ pub struct Outcome {
     /// attempt whose end could not be confirmed: it is told to the store in the
     /// background.
     pub recorded: bool,
-    /// When a replayed answer was recorded, by the store's clock.
+    /// When a replayed answer was recorded, by the store's clock; for a coalesced
+    /// one, by this process's.
     pub completed_at: Option<SystemTime>,
     /// The record, if there is a key.
     pub record: Option<RecordId>,

@@ -172,6 +172,36 @@ codes!(TombstoneReason {
     OtherCodec = 24, "it was recorded by another codec";
 });
 
+/// Text for operators, stored in clear, at most 128 bytes. Never in logs, so
+/// `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Label(String);
+
+impl Label {
+    /// The most bytes that are kept.
+    pub const MAX_LEN: usize = 128;
+
+    /// Takes a text, cut to [`MAX_LEN`](Self::MAX_LEN).
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        let mut text = text.into();
+        text.truncate(text.floor_char_boundary(Self::MAX_LEN));
+        Self(text)
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Label(..)")
+    }
+}
+
 /// One labelled digest of a payload element, to name what differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
@@ -265,7 +295,7 @@ pub struct Record {
     /// The operation's name, for operators.
     pub operation: String,
     /// Text for operators, in clear.
-    pub label: Option<String>,
+    pub label: Option<Label>,
     /// Digest of the scope, to find a tenant's records.
     pub scope: Option<[u8; 32]>,
     /// Digest of the payload.

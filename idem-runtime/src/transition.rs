@@ -15,7 +15,7 @@
 //! | in progress, unknown | completed, tombstone | holder | claim, fence |
 //! | in progress | released; unknown if in doubt | holder | claim, fence |
 //! | in progress | unknown | holder | claim, fence |
-//! | in progress | what stood there | holder whose body was never polled | claim |
+//! | in progress; unknown without doubt | what stood there | holder whose body was never polled | claim |
 //! | lapsed | unknown | any caller that refuses, or when exhausted | still lapsed |
 //! | lapsed, unknown | in progress, next attempt | one caller that reruns or recovers | still so, takeovers below the limit |
 //! | completed, tombstone | in progress | a caller with a newer version | version, one atomic step |
@@ -407,8 +407,12 @@ pub fn give_back(current: Option<&Record>, request: &GiveBack, now_us: i64) -> D
     if record.claim != request.claim {
         return Decision::reply(Written::Superseded);
     }
-    if record.state != State::InProgress {
-        return Decision::reply(Written::AlreadyDone);
+    match record.state {
+        State::InProgress => {}
+        // Others saw it lapse, or a shutdown came before it began. Its holder
+        // knows better: nothing was polled.
+        State::Unknown if !record.doubt && is_hearsay(record) => {}
+        _ => return Decision::reply(Written::AlreadyDone),
     }
     let mut next = if record.doubt {
         let reason = record
@@ -422,6 +426,13 @@ pub fn give_back(current: Option<&Record>, request: &GiveBack, now_us: i64) -> D
     next.attempt = record.attempt.saturating_sub(1).max(0);
     next.takeovers = record.takeovers.saturating_sub(1).max(0);
     Decision::write(Written::Done, next)
+}
+
+/// Whether a record is unknown by what others saw, not by its body's end.
+fn is_hearsay(record: &Record) -> bool {
+    [UnknownReason::Lapsed, UnknownReason::ShutDown]
+        .map(|reason| Some(reason.code()))
+        .contains(&record.reason)
 }
 
 /// Decides a renewal: allowed also when lapsed, as long as nobody took over.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idem::identity::{Fingerprint, RecordId};
-use idem::record::{Claim, Recorded};
+use idem::record::{Claim, Label, Recorded};
 use idem::sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use idem::sqlx::{self, Connection as _, Executor as _};
 use idem::store::{
@@ -264,7 +264,7 @@ async fn what_operators_read_is_stored_as_given() {
     let file = File::new();
     let store = file.open().await;
     let full = Reserve {
-        label: Some("order 7 'größe'".to_owned()),
+        label: Some(Label::new("order 7 'größe'")),
         scope: Some([7; 32]),
         ..request(1, 1)
     };
@@ -278,7 +278,11 @@ async fn what_operators_read_is_stored_as_given() {
             .unwrap();
     assert_eq!(
         rows[0],
-        ("shop.charge".to_owned(), full.label, Some(vec![7; 32]))
+        (
+            "shop.charge".to_owned(),
+            full.label.map(|label| label.as_str().to_owned()),
+            Some(vec![7; 32])
+        )
     );
     assert_eq!(rows[1], ("shop.charge".to_owned(), None, None));
 }

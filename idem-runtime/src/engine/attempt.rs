@@ -1,7 +1,6 @@
 //! One try at running the body, from the won reservation to its end.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use super::Inner;
 use super::call::Prepared;
@@ -221,6 +220,15 @@ impl Attempt {
         }
     }
 
+    /// Whether this process may still believe in its lease, asking the store if
+    /// the reply took longer than that.
+    pub(crate) async fn is_current(&self) -> bool {
+        let now_us = || crate::clock::micros(self.engine.clock.monotonic());
+        !self.state.is_lost_at(now_us())
+            || (self.engine.renewals.confirm(&self.state).await == Ok(true)
+                && !self.state.is_lost_at(now_us()))
+    }
+
     /// Says that the store has been told how this attempt ended, or that there
     /// is nothing left to tell.
     pub(crate) fn end(mut self) -> Option<Lead> {
@@ -235,41 +243,31 @@ impl Drop for Attempt {
         if self.ended {
             return;
         }
-        let until =
-            Duration::from_micros(u64::try_from(self.state.prepared.lease_us()).unwrap_or(0));
+        let until = crate::clock::from_micros(self.state.prepared.lease_us());
+        let unknown = |reason| {
+            let request = self.state.mark_unknown(reason);
+            self.engine
+                .renewals
+                .mark_unknown(&self.state, request, until);
+        };
         match self.state.phase() {
             Phase::Reserved => {
-                self.engine
-                    .renewals
-                    .give_back(self.state.give_back(), until, true);
+                let request = self.state.give_back();
+                self.engine.renewals.give_back(request, until, true);
             }
             Phase::Probing => {
+                let request = self.state.mark_undecided();
                 self.engine
                     .renewals
-                    .mark_unknown(&self.state, self.state.mark_undecided(), until);
+                    .mark_unknown(&self.state, request, until);
             }
-            Phase::Running => {
-                let reason = if std::thread::panicking() {
-                    UnknownReason::Panicked
-                } else if self.engine.is_closing() {
-                    UnknownReason::ShutDown
-                } else {
-                    UnknownReason::Cancelled
-                };
-                self.engine.renewals.mark_unknown(
-                    &self.state,
-                    self.state.mark_unknown(reason),
-                    until,
-                );
+            // Also after the body: in the user's `Serialize`, say.
+            Phase::Running | Phase::Returned if std::thread::panicking() => {
+                unknown(UnknownReason::Panicked);
             }
-            // The task that records it was dropped: its runtime ended.
-            Phase::Returned => {
-                self.engine.renewals.mark_unknown(
-                    &self.state,
-                    self.state.mark_unknown(UnknownReason::ShutDown),
-                    until,
-                );
-            }
+            Phase::Running if !self.engine.is_closing() => unknown(UnknownReason::Cancelled),
+            // The task that records the answer ended with its runtime.
+            Phase::Running | Phase::Returned => unknown(UnknownReason::ShutDown),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::call::LEASES;
 use super::operations::Operations;
 use super::renewal::Renewals;
 use super::tracker::Tracker;
@@ -26,7 +27,7 @@ use crate::telemetry;
 /// | [`max_takeovers`](Self::max_takeovers) | 5 | 0 to 1,000 | takeovers of one record under `rerun` and `recover` |
 /// | [`answer_limit`](Self::answer_limit) | 1 MiB | 1 byte to 64 MiB | larger answers become tombstones |
 /// | [`store_timeout`](Self::store_timeout) | 5 s | 10 ms to 5 min | one call to the store |
-/// | [`reserve_timeout`](Self::reserve_timeout) | 10 s | at least the store timeout | a reservation with all its resends |
+/// | [`reserve_timeout`](Self::reserve_timeout) | 10 s | the store timeout to 10 min | a reservation with all its resends |
 /// | [`max_waiters`](Self::max_waiters) | 10,000 | 0 and more | calls of this process that wait; those above get `InProgress` at once |
 /// | [`strict`](Self::strict) | off | | warnings at start and derived names are errors |
 /// | [`accept_loss`](Self::accept_loss) | none | | findings that would fail the start |
@@ -180,6 +181,7 @@ impl EngineBuilder {
                 tasks: Tracker::default(),
                 waiters: Tracker::default(),
                 closing: AtomicBool::new(false),
+                drained: AtomicBool::new(false),
                 runtime: tokio::runtime::Handle::try_current().ok(),
             }),
         })
@@ -192,7 +194,7 @@ impl EngineBuilder {
         if self.namespace.is_empty() || self.namespace.len() > 128 {
             return wrong("a namespace has 1 to 128 bytes");
         }
-        if !(Duration::from_millis(100)..=DAY).contains(&limits.lease) {
+        if !LEASES.contains(&limits.lease) {
             return wrong("the lease is 100 ms to 1 day");
         }
         if limits.grace > DAY {
@@ -210,8 +212,8 @@ impl EngineBuilder {
         if !(Duration::from_millis(10)..=Duration::from_secs(300)).contains(&limits.store_timeout) {
             return wrong("the store timeout is 10 ms to 5 min");
         }
-        if limits.reserve_timeout < limits.store_timeout {
-            return wrong("the reserve timeout is at least the store timeout");
+        if !(limits.store_timeout..=Duration::from_secs(600)).contains(&limits.reserve_timeout) {
+            return wrong("the reserve timeout is the store timeout to 10 min");
         }
         Ok(())
     }

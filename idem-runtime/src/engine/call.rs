@@ -14,13 +14,14 @@ use crate::clock::micros;
 use crate::error::Error;
 use crate::identity::RecordId;
 use crate::policy::{OnInProgress, OnMissingKey, OnUnknown, Ttl};
-use crate::record::{Claim, Element};
+use crate::record::{Claim, Element, Label};
 use crate::singleflight::FlightKey;
 use crate::store::{Reserve, Takeover};
 use crate::sync::Arc;
 
-/// The most bytes of a label that are kept.
-const MAX_LABEL: usize = 128;
+/// How long a lease may be.
+pub(crate) const LEASES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(86_400);
 /// The most bytes of an operation's name.
 const MAX_NAME: usize = 128;
 
@@ -28,7 +29,6 @@ const MAX_NAME: usize = 128;
 ///
 /// Mistakes are kept until the call is made, so that the expansion needs no
 /// control flow.
-#[derive(Debug)]
 pub struct Call {
     pub(crate) engine: Option<Engine>,
     name: Cow<'static, str>,
@@ -43,11 +43,19 @@ pub struct Call {
     scope: Option<Vec<u8>>,
     key: Key,
     payload: Vec<(Cow<'static, str>, Encoded)>,
-    label: Option<String>,
+    label: Option<Label>,
     mistake: Option<Error>,
 }
 
-#[derive(Debug)]
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Never key, scope, payload or label: they are the user's.
+        f.debug_struct("Call")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
 enum Key {
     None,
     /// Elements of a literal tuple, being joined.
@@ -216,13 +224,11 @@ impl Call {
     /// Sets the text for operators.
     #[must_use]
     pub fn label<L: Display + ?Sized>(mut self, label: &L) -> Self {
-        let mut label = label.to_string();
-        label.truncate(label.floor_char_boundary(MAX_LABEL));
-        self.label = Some(label);
+        self.label = Some(Label::new(label.to_string()));
         self
     }
 
-    fn fail(&mut self, error: Error) {
+    pub(crate) fn fail(&mut self, error: Error) {
         self.mistake.get_or_insert(error);
     }
 
@@ -279,6 +285,9 @@ impl Call {
         let (values, elements) = elements(engine, &id, &payload);
         let fingerprint = identity.fingerprint(&id, &values);
         let lease = self.lease.unwrap_or(engine.limits.lease);
+        if !LEASES.contains(&lease) {
+            return Err(Error::misuse("the lease is 100 ms to 1 day"));
+        }
         Ok(Prepared {
             operation: Arc::from(&*self.name),
             reserve: Reserve {
@@ -331,7 +340,8 @@ impl Call {
 }
 
 /// Splits the payload into the values to digest and what is stored of each. A
-/// payload that is one tuple consists of the tuple's elements.
+/// payload that is one tuple of several elements consists of those; a tuple of
+/// one is one element, or it would equal its content.
 fn elements<'a>(
     engine: &Inner,
     id: &RecordId,
@@ -349,7 +359,7 @@ fn elements<'a>(
                     ..
                 },
             ),
-        ] if !parts.is_empty() => {
+        ] if parts.len() > 1 => {
             for (at, part) in parts.iter().enumerate() {
                 values.push(&bytes[part.clone()]);
                 labels.push(if label.is_empty() {

@@ -71,6 +71,8 @@ impl End {
 pub(crate) async fn tell(attempt: Attempt, end: End) -> (Told, Option<crate::singleflight::Lead>) {
     attempt.state.enter(Phase::Returned);
     attempt.state.renew_until_recorded();
+    // Again, for a body that ran longer than it was renewed.
+    attempt.engine.renewals.hold(&attempt.state);
     fault::point("before-complete").await;
     let engine = Arc::clone(&attempt.engine);
     let deadline = tokio::time::Instant::now() + engine.limits.store_timeout;

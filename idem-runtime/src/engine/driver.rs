@@ -4,6 +4,7 @@
 //! [`Driver`], so that generated code is bound by the return type alone.
 
 use std::any::TypeId;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
@@ -12,13 +13,14 @@ use super::attempt::{Attempt, Phase};
 use super::call::{Call, Prepared};
 use super::conclude::{End, Told, tell};
 use super::enter::{Caller, Entry, Presence, enter, read_recorded};
-use super::{Engine, Inner};
+use super::{Engine, Inner, Spawned};
 use crate::answer::{ErrorMapping, ErrorPolicy, Keep};
 use crate::codec::{Codec, Kept};
 use crate::context::{self, Context};
 use crate::error::Error;
 use crate::fault;
 use crate::outcome::{self, How, Outcome};
+use crate::panic::{CatchPanic, Panic};
 use crate::policy::Disposition;
 use crate::record::{Recorded, TombstoneReason, UnknownReason};
 use crate::singleflight::Landed;
@@ -26,7 +28,6 @@ use crate::store::{Complete, Ending, Release};
 use crate::sync::Arc;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Panic = Box<dyn std::any::Any + Send>;
 
 /// The typed half of a call, behind a type that names only its answer.
 pub struct Ops<R>(Arc<dyn Driver<R>>);
@@ -158,8 +159,9 @@ where
     let finished = match entered {
         Entered::Finished(finished) => finished,
         Entered::Unprotected => {
+            let answer = context::unprotected(outcome::unobserved(body)).await;
             outcome::note(Outcome::unprotected());
-            return body.await;
+            return answer;
         }
         Entered::Won(attempt) => {
             let ended = run(&attempt, body, parent.as_ref()).await;
@@ -192,21 +194,6 @@ async fn run<R>(
     ended
 }
 
-struct CatchPanic<'a, F>(Pin<&'a mut F>);
-
-impl<F: Future> Future for CatchPanic<'_, F> {
-    type Output = Result<F::Output, Panic>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let body = self.0.as_mut();
-        // The body is not polled again after a panic.
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    }
-}
-
 struct Typed<T, E, C, P, M> {
     policy: P,
     map: M,
@@ -234,7 +221,7 @@ where
                 Opened::Ready(engine, prepared, parent) => (engine, prepared, parent),
                 Opened::Unprotected => {
                     return Finished {
-                        result: Ok(body.await),
+                        result: Ok(context::unprotected(outcome::unobserved(body)).await),
                         outcome: Outcome::unprotected(),
                         taint: Taint::None,
                     };
@@ -250,9 +237,13 @@ where
                 match enter(&engine, &prepared, &presence).await {
                     Entry::Won(attempt) => {
                         fault::point("before-body").await;
+                        // In both cases, dropping the attempt gives the
+                        // reservation back.
                         if !presence.begin() {
-                            // Dropping the attempt gives the reservation back.
                             return None;
+                        }
+                        if attempt.engine.is_drained() {
+                            return Some(this.refuse(Error::ShuttingDown, Some(id)));
                         }
                         let ended = run(&attempt, body, parent.as_ref()).await;
                         Some(this.conclude(attempt, ended).await)
@@ -260,9 +251,9 @@ where
                     entry => this.answer(&prepared, entry),
                 }
             };
-            let finished = task_of.spawn(work).await;
+            let spawned = task_of.spawn(work).await;
             drop(caller);
-            finished.unwrap_or_else(|| self.refuse(Error::ShuttingDown, Some(id)))
+            self.finished(spawned, id)
         })
     }
 
@@ -286,14 +277,24 @@ where
                         fault::point("before-body").await;
                         // If the caller is gone, nobody takes this up, and
                         // dropping it gives the reservation back.
-                        Some(Entered::Won(attempt))
+                        Some(if attempt.engine.is_drained() {
+                            Entered::Finished(this.refuse(Error::ShuttingDown, Some(id)))
+                        } else {
+                            Entered::Won(attempt)
+                        })
                     }
                     entry => this.answer(&prepared, entry).map(Entered::Finished),
                 }
             };
-            let entered = task_of.spawn(work).await;
+            let spawned = task_of.spawn(work).await;
             drop(caller);
-            entered.unwrap_or_else(|| Entered::Finished(self.refuse(Error::ShuttingDown, Some(id))))
+            match spawned {
+                Spawned::Done(entered) => entered,
+                Spawned::Panicked(panic) => {
+                    Entered::Finished(self.finished(Spawned::Panicked(panic), id))
+                }
+                Spawned::Gone => Entered::Finished(self.finished(Spawned::Gone, id)),
+            }
         })
     }
 
@@ -307,10 +308,7 @@ where
         // Spawned now, not when polled: what has returned is always recorded.
         let engine = Arc::clone(&attempt.engine);
         let work = engine.spawn(async move { Some(this.conclude(attempt, ended).await) });
-        Box::pin(async move {
-            work.await
-                .unwrap_or_else(|| self.refuse(Error::ShuttingDown, Some(id)))
-        })
+        Box::pin(async move { self.finished(work.await, id) })
     }
 }
 
@@ -365,12 +363,32 @@ where
         Opened::Ready(engine, prepared, parent)
     }
 
+    /// How a call ended whose task did.
+    fn finished(
+        &self,
+        spawned: Spawned<Finished<Result<T, E>>>,
+        id: crate::RecordId,
+    ) -> Finished<Result<T, E>> {
+        match spawned {
+            Spawned::Done(finished) => finished,
+            // In the user's `Serialize`, `classify` or the like: it goes on in
+            // the caller, like a panic of the body.
+            Spawned::Panicked(panic) => Finished {
+                result: Err(panic),
+                outcome: Outcome::refused(Some(id)),
+                taint: Taint::Set(Some(id)),
+            },
+            Spawned::Gone => self.refuse(Error::ShuttingDown, Some(id)),
+        }
+    }
+
     fn refuse(&self, error: Error, record: Option<crate::RecordId>) -> Finished<Result<T, E>> {
         crate::telemetry::refused(&error);
-        let taint = if error.taints() {
-            Taint::Set(record)
-        } else {
-            Taint::None
+        let taint = match &error {
+            // Its own record answers later, and must not clear this.
+            Error::Reentrant => Taint::Set(None),
+            error if error.taints() => Taint::Set(record),
+            _ => Taint::None,
         };
         Finished {
             result: Ok(Err(self.map.map(error))),
@@ -400,7 +418,7 @@ where
 
     /// Step four: gives a recorded answer back.
     fn replay(&self, id: crate::RecordId, landed: &Landed, how: How) -> Finished<Result<T, E>> {
-        let reason = if landed.answer.codec == C::ID {
+        let reason = if landed.answer.codec == Self::codec(landed.answer.failed) {
             match C::decode(&landed.answer.bytes) {
                 Ok(answer) => {
                     return Finished {
@@ -417,6 +435,15 @@ where
         self.refuse(Error::NotReplayable { reason }, Some(id))
     }
 
+    /// The id under which an answer is stored.
+    fn codec(failed: bool) -> Cow<'static, str> {
+        if failed && P::TEXT {
+            Cow::Owned(format!("{}+text", C::ID))
+        } else {
+            Cow::Borrowed(C::ID)
+        }
+    }
+
     fn restore(&self, answer: Result<T, P::Kept>) -> Result<T, E> {
         answer.map_err(|kept| P::restore(kept, &self.map))
     }
@@ -428,11 +455,16 @@ where
         ended: Result<Result<T, E>, Panic>,
     ) -> Finished<Result<T, E>> {
         let state = Arc::clone(&attempt.state);
+        let probing = state.phase() == Phase::Probing;
         state.enter(Phase::Returned);
         let result = match ended {
             Ok(result) => result,
             Err(panic) => {
-                let end = End::Unknown(state.mark_unknown(UnknownReason::Panicked));
+                let end = End::Unknown(if probing {
+                    state.mark_undecided()
+                } else {
+                    state.mark_unknown(UnknownReason::Panicked)
+                });
                 let (told, lead) = tell(attempt, end).await;
                 drop(lead);
                 return Finished {
@@ -495,7 +527,8 @@ where
             } else {
                 Outcome::executed(&state, told == Told::Yes)
             },
-            taint: if undecided {
+            // What came up inside of it comes up in its caller.
+            taint: if undecided || state.is_tainted() {
                 Taint::Set(Some(state.holder.id))
             } else {
                 Taint::None
@@ -513,7 +546,7 @@ where
         let (copy, ending) = match kept {
             Kept::Bytes(bytes) => match C::decode(&bytes) {
                 Ok(copy) => {
-                    let answer = Recorded::new(&id, C::ID, failed, bytes);
+                    let answer = Recorded::new(&id, &Self::codec(failed), failed, bytes);
                     (Some(copy), Ending::Answer(answer))
                 }
                 Err(_) => (None, Ending::Tombstone(TombstoneReason::NotDecodable)),

@@ -18,7 +18,7 @@ use crate::fault;
 use crate::policy::OnInProgress;
 use crate::record::{Claim, TombstoneReason};
 use crate::singleflight::{Follow, Landed, Lead, Part};
-use crate::store::{Holder, Reserve, Reserved, Takeover};
+use crate::store::{GiveBack, Holder, Reserve, Reserved, Takeover};
 use crate::sync::{Arc, AtomicU8, Notify, Ordering};
 use crate::telemetry;
 
@@ -134,9 +134,14 @@ async fn ask_until_answered(
                     claim,
                     fence: won.fence,
                 };
-                let attempt = Attempt::start(engine, prepared, holder, won, sent_us, lead);
+                let mut attempt = Attempt::start(engine, prepared, holder, won, sent_us, lead);
                 fault::point("after-reserve").await;
-                return Some(Entry::Won(attempt));
+                if attempt.is_current().await {
+                    return Some(Entry::Won(attempt));
+                }
+                // The reply took longer than the lease: ask again.
+                lead = attempt.lead.take();
+                micros(engine.limits.grace)
             }
             Reserved::InProgress { left_us } => left_us,
             other => return Some(answered(prepared, other, lead)),
@@ -232,20 +237,20 @@ pub(crate) async fn ask(
             .store_call("reserve", limit, engine.store.reserve(&request))
             .await;
         let error = match answer {
-            Ok(reserved) => return Ok((reserved, sent_us, claim)),
+            Ok(reserved) => {
+                if unconfirmed && !matches!(reserved, Reserved::Won(_)) {
+                    // An earlier try of this claim may land yet.
+                    give_back(engine, prepared, claim);
+                }
+                return Ok((reserved, sent_us, claim));
+            }
             Err(error) => error,
         };
         unconfirmed |= error.is_ambiguous();
         let pause = backoff::jittered(number);
         if error.kind() != StoreErrorKind::Transient || Instant::now() + pause >= deadline {
             if unconfirmed {
-                let request = crate::store::GiveBack {
-                    id: request.id,
-                    claim,
-                    ttl_us: prepared.ttl_us,
-                };
-                let until = from_micros(prepared.lease_us()) + engine.limits.grace;
-                engine.renewals.give_back(request, until, false);
+                give_back(engine, prepared, claim);
             }
             return Err(error);
         }
@@ -255,6 +260,17 @@ pub(crate) async fn ask(
         StoreErrorKind::Transient,
         "the store did not answer",
     ))
+}
+
+/// Gives back a reservation of which is not known whether it was made.
+fn give_back(engine: &Inner, prepared: &Prepared, claim: Claim) {
+    let request = GiveBack {
+        id: prepared.id(),
+        claim,
+        ttl_us: prepared.ttl_us,
+    };
+    let until = from_micros(prepared.lease_us()) + engine.limits.grace;
+    engine.renewals.give_back(request, until, false);
 }
 
 /// Reads the recorded answer for a holder that was superseded, without ever

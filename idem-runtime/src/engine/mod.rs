@@ -84,6 +84,8 @@ pub(crate) struct Inner {
     /// Calls that wait for another attempt.
     pub(crate) waiters: Tracker,
     closing: AtomicBool,
+    /// Set when `shutdown` returns: no body begins after that.
+    drained: AtomicBool,
     /// Where tasks go when a call is polled outside of any runtime.
     runtime: Option<Handle>,
 }
@@ -102,9 +104,21 @@ pub(crate) struct Limits {
     pub(crate) strict: bool,
 }
 
+/// How spawned work ended.
+pub(crate) enum Spawned<O> {
+    Done(O),
+    Panicked(crate::panic::Panic),
+    /// It gave nothing, or its runtime ended.
+    Gone,
+}
+
 impl Inner {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained.load(Ordering::SeqCst)
     }
 
     /// Returns the runtime to spawn on: the current one, or the one in which
@@ -115,8 +129,8 @@ impl Inner {
 
     /// Spawns work at once, out of reach of the caller's cancellation, in the
     /// caller's span, with the caller's engine and held keys. The returned
-    /// future may be dropped; it gives none if the runtime ended.
-    pub(crate) fn spawn<O, W>(&self, work: W) -> impl Future<Output = Option<O>> + Send + use<O, W>
+    /// future may be dropped.
+    pub(crate) fn spawn<O, W>(&self, work: W) -> impl Future<Output = Spawned<O>> + Send + use<O, W>
     where
         O: Send + 'static,
         W: Future<Output = Option<O>> + Send + 'static,
@@ -132,7 +146,18 @@ impl Inner {
                 done
             })
         });
-        async move { handle?.await.ok().flatten() }
+        async move {
+            let Some(handle) = handle else {
+                return Spawned::Gone;
+            };
+            match handle.await {
+                Ok(Some(done)) => Spawned::Done(done),
+                Ok(None) => Spawned::Gone,
+                Err(error) => error
+                    .try_into_panic()
+                    .map_or(Spawned::Gone, Spawned::Panicked),
+            }
+        }
     }
 
     /// Makes one store call with a bound, and measures it.
@@ -205,6 +230,9 @@ impl Engine {
     ///
     /// # Errors
     /// If the store does not answer.
+    ///
+    /// # Panics
+    /// If the store does.
     pub async fn sweep(&self) -> Result<u64, Error> {
         const BATCH: u32 = 1_000;
         let request = Sweep {
@@ -222,7 +250,11 @@ impl Engine {
                         .await,
                 )
             });
-            let swept = batch.await.ok_or(Error::ShuttingDown)??;
+            let swept = match batch.await {
+                Spawned::Done(swept) => swept?,
+                Spawned::Panicked(panic) => std::panic::resume_unwind(panic),
+                Spawned::Gone => return Err(Error::ShuttingDown),
+            };
             total = total.saturating_add(swept);
             telemetry::swept(swept);
             if swept < u64::from(BATCH) {
@@ -246,8 +278,8 @@ impl Engine {
     /// their answers to be recorded, and marks the rest unknown.
     ///
     /// Call it after the server has stopped accepting requests, and before the
-    /// runtime ends. A body that still runs afterwards goes on until its
-    /// runtime ends, and its answer is recorded if it comes.
+    /// runtime ends. No body begins after it has returned. One that still runs
+    /// goes on until its runtime ends, and its answer is recorded if it comes.
     ///
     /// # Concurrent calls
     /// A second call waits too.
@@ -260,12 +292,18 @@ impl Engine {
     pub async fn shutdown(&self, deadline: Duration) -> Result<Drained, Error> {
         self.inner.closing.store(true, Ordering::SeqCst);
         let idle = async {
-            self.inner.attempts.idle().await;
-            self.inner.tasks.idle().await;
+            // One may end in the other: a task that reserves, in an attempt.
+            while self.inner.attempts.count() + self.inner.tasks.count() > 0 {
+                self.inner.attempts.idle().await;
+                self.inner.tasks.idle().await;
+            }
         };
-        let unknown = match tokio::time::timeout(deadline, idle).await {
-            Ok(()) => 0,
-            Err(_) => self.inner.renewals.shut_down().await,
+        let drained = tokio::time::timeout(deadline, idle).await.is_ok();
+        self.inner.drained.store(true, Ordering::SeqCst);
+        let unknown = if drained {
+            0
+        } else {
+            self.inner.renewals.shut_down().await
         };
         telemetry::drained(unknown);
         Ok(Drained { unknown })

@@ -11,6 +11,7 @@ use super::driver;
 use crate::__private;
 use crate::answer::{Answer, ErrorMapping, FromError, MapError, policy};
 use crate::codec::Json;
+use crate::error::Error;
 use crate::outcome::{self, Outcome};
 use crate::policy::{OnInProgress, OnUnknown, Recovered, Ttl};
 
@@ -46,8 +47,8 @@ impl<P, M> PlainCall<P, M> {
         }
     }
 
-    /// Sets the arguments that must be equal when the key repeats. A tuple's
-    /// elements are named by their position when they differ.
+    /// Sets the arguments that must be equal when the key repeats. The elements
+    /// of a tuple of several are named by their position when they differ.
     pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
         self.with(|call| call.payload_element(Cow::Borrowed(""), payload))
     }
@@ -72,6 +73,11 @@ impl<P, M> PlainCall<P, M> {
     /// Default: refuse. To ask the outside world, use
     /// [`run_or_recover`](Self::run_or_recover).
     pub fn on_unknown(mut self, choice: OnUnknown) -> Self {
+        if choice == OnUnknown::Recover {
+            self.call.fail(Error::misuse(
+                "`on_unknown(OnUnknown::Recover)` has nobody to ask: call `run_or_recover(probe, body)` instead",
+            ));
+        }
         self.call.on_unknown = choice;
         self
     }

@@ -41,7 +41,9 @@ pub use self::memory::MemoryStore;
 pub use self::sqlite::SqliteStore;
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Element, Recorded, TombstoneReason, UnknownReason, VersionBytes};
+use crate::record::{
+    Claim, Element, Label, Recorded, TombstoneReason, UnknownReason, VersionBytes,
+};
 
 /// What all engines on one store must agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +75,7 @@ pub struct Reserve {
     /// The operation's name, for operators.
     pub operation: String,
     /// Text for operators.
-    pub label: Option<String>,
+    pub label: Option<Label>,
     /// Digest of the scope.
     pub scope: Option<[u8; 32]>,
     /// Digest of the payload.

@@ -6,7 +6,7 @@ use sqlx::{Row as _, query::Query};
 use super::statements;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Element, Record, Recorded, State, VersionBytes};
+use crate::record::{Claim, Element, Label, Record, Recorded, State, VersionBytes};
 
 /// A row that this version cannot read: nothing is decided on it.
 pub(super) fn damaged(what: &'static str) -> StoreError {
@@ -43,7 +43,7 @@ pub(super) fn record(row: &SqliteRow) -> Result<Record, StoreError> {
     Ok(Record {
         id: RecordId::from_bytes(fixed(row.get(0, "id")?, "id")?),
         operation: row.get(1, "operation")?,
-        label: row.get(2, "label")?,
+        label: row.get::<Option<String>>(2, "label")?.map(Label::new),
         scope: row
             .get::<Option<Vec<u8>>>(3, "scope digest")?
             .map(|bytes| fixed(bytes, "scope digest"))
@@ -104,7 +104,7 @@ pub(super) fn write(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
     sqlx::query(statements::WRITE)
         .bind(record.id.as_bytes().as_slice())
         .bind(record.operation.as_str())
-        .bind(record.label.as_deref())
+        .bind(record.label.as_ref().map(Label::as_str))
         .bind(record.scope.as_ref().map(<[u8; 32]>::as_slice))
         .bind(record.fingerprint.as_bytes().as_slice())
         .bind(write_elements(&record.elements))

@@ -21,7 +21,7 @@ super::topic!("give_back":
     a_taken_over_unknown_is_unknown_again,
     a_takeover_given_back_does_not_count,
     an_ended_attempt_is_not_given_back,
-    a_refused_lapse_stays_unknown,
+    a_lapse_that_others_saw_is_given_back,
     a_row_given_back_expires,
 );
 
@@ -169,12 +169,14 @@ async fn an_ended_attempt_is_not_given_back(b: &Bench) {
     assert_eq!(b.look(2).await, unknown(reason));
 }
 
-async fn a_refused_lapse_stays_unknown(b: &Bench) {
+async fn a_lapse_that_others_saw_is_given_back(b: &Bench) {
     let attempt = b.take(1).await;
     b.advance(LAPSE);
     assert_eq!(b.look(1).await, unknown(UnknownReason::Lapsed));
-    assert_eq!(b.give_back(attempt.holder).await, Written::AlreadyDone);
-    assert_eq!(b.look(1).await, unknown(UnknownReason::Lapsed));
+    assert_eq!(b.give_back(attempt.holder).await, Written::Done);
+    let next = b.take(1).await;
+    assert_eq!(next.won.attempt, 1, "the body did not run");
+    assert!(!next.won.doubt);
 }
 
 async fn a_row_given_back_expires(b: &Bench) {

@@ -5,7 +5,7 @@ use super::bench::{
     text, tombstone, unknown, with,
 };
 use crate::identity::Fingerprint;
-use crate::record::{Element, TombstoneReason, UnknownReason};
+use crate::record::{Element, Label, TombstoneReason, UnknownReason};
 use crate::store::{Reserve, Reserved, Takeover, Won, Written};
 
 super::topic!("reserve":
@@ -288,7 +288,7 @@ async fn text_for_operators_may_be_anything(b: &Bench) {
     for (key, label) in (1..).zip(texts) {
         let request = Reserve {
             operation: format!("shop.{label}"),
-            label: Some(label.to_owned()),
+            label: Some(Label::new(label)),
             scope: Some([key; 32]),
             ..b.request(key)
         };
