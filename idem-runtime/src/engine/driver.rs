@@ -150,7 +150,21 @@ where
 }
 
 /// Runs the body in its caller's task: `on_cancel = abandon`.
-pub async fn in_place<R, F>(call: Call, ops: Ops<R>, body: Pin<&mut F>) -> R
+///
+/// Boxed, so that a caller's future grows by a pointer only. It is `Send`
+/// exactly if the body is.
+pub fn in_place<R, F>(
+    call: Call,
+    ops: Ops<R>,
+    body: Pin<&mut F>,
+) -> Pin<Box<impl Future<Output = R> + use<'_, R, F>>>
+where
+    F: Future<Output = R>,
+{
+    Box::pin(enter_and_run(call, ops, body))
+}
+
+async fn enter_and_run<R, F>(call: Call, ops: Ops<R>, body: Pin<&mut F>) -> R
 where
     F: Future<Output = R>,
 {

@@ -1,0 +1,59 @@
+//! Proves what an annotation costs in the size of a future: a service that
+//! boxes or nests them pays for every byte.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use idem::{Error, idempotent};
+
+/// An argument of four KiB.
+type Large = [u8; 4096];
+
+async fn wait() {
+    tokio::task::yield_now().await;
+}
+
+async fn plain(order: u32, large: Large) -> Result<u32, Error> {
+    wait().await;
+    Ok(order + u32::from(large[0]))
+}
+
+#[idempotent(key = order, ttl = "1h", name = "size.abandon", on_cancel = abandon)]
+async fn abandon(order: u32, large: Large) -> Result<u32, Error> {
+    wait().await;
+    Ok(order + u32::from(large[0]))
+}
+
+#[idempotent(key = order, ttl = "1h", name = "size.finish")]
+async fn finish(order: u32, large: Large) -> Result<u32, Error> {
+    wait().await;
+    Ok(order + u32::from(large[0]))
+}
+
+#[idempotent(key = order, ttl = "1h", name = "size.outer", on_cancel = abandon)]
+async fn outer(order: u32, large: Large) -> Result<u32, Error> {
+    let inner = abandon(order, large).await?;
+    Ok(inner + u32::from(large[1]))
+}
+
+#[test]
+fn abandon_adds_at_most_128_bytes_to_the_plain_function() {
+    let plain = size_of_val(&plain(1, [0; 4096]));
+    let abandon = size_of_val(&abandon(1, [0; 4096]));
+    println!("plain {plain}, abandon {abandon}");
+    assert!(abandon <= plain + 128, "plain {plain}, abandon {abandon}");
+}
+
+#[test]
+fn finish_is_smaller_than_the_plain_function() {
+    let plain = size_of_val(&plain(1, [0; 4096]));
+    let finish = size_of_val(&finish(1, [0; 4096]));
+    println!("plain {plain}, finish {finish}");
+    assert!(finish <= plain, "plain {plain}, finish {finish}");
+}
+
+#[test]
+fn two_nested_annotated_functions_stay_under_18_kib() {
+    let nested = size_of_val(&outer(1, [0; 4096]));
+    println!("nested {nested}");
+    assert!(nested <= 18 * 1024, "nested {nested}");
+}
