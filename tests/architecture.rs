@@ -72,8 +72,14 @@ fn a_store_knows_no_engine() {
 fn an_engine_knows_no_store_but_to_open_the_one_of_a_url() {
     forbid(
         "idem-runtime/src/engine",
-        &["MemoryStore", "SqliteStore", "sqlx"],
-        &["crate::store::SqliteStore::connect(url)"],
+        &[
+            "MemoryStore",
+            "SqliteStore",
+            "PostgresStore",
+            "MySqlStore",
+            "sqlx",
+        ],
+        &["Store::connect(url)"],
     );
 }
 
@@ -86,6 +92,12 @@ fn stores_do_not_know_each_other() {
         &["use `MemoryStore`"],
     );
     forbid("idem-runtime/src/store/memory.rs", &["Sqlite"], &[]);
+    for (store, others) in [
+        ("postgres", ["Sqlite", "MySql"]),
+        ("mysql", ["Sqlite", "Postgres"]),
+    ] {
+        forbid(&format!("idem-runtime/src/store/{store}"), &others, &[]);
+    }
 }
 
 #[test]

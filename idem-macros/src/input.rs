@@ -28,7 +28,7 @@ const OTHER_ITEMS: &[(&str, &str)] = &[
     ("trait", "a trait"),
     ("impl", "an `impl` block"),
     ("mod", "a module"),
-    ("type", "a type"),
+    ("type", "a type alias"),
     ("use", "an import"),
     ("static", "a static"),
     ("let", "a `let`"),
@@ -101,7 +101,10 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
         return Err(Error::new(span, message));
     }
     match first {
-        Some(word) if word == "const" && !is_const_fn(&ahead) => Err(not_a_function(span)),
+        Some(word) if word == "const" && !is_const_fn(&ahead) => Err(Error::new(
+            span,
+            "`#[idempotent]` goes on an `async fn`, not on a constant",
+        )),
         Some(word) if word == "async" && !ahead.peek(Token![fn]) && !starts_fn(&ahead) => {
             Err(not_a_function(span))
         }

@@ -63,9 +63,16 @@ mod tests;
 /// - Borrowed parameters and `&self` need [`clone`](#clone) or
 ///   [`on_cancel = abandon`](#on_cancel); owned ones and `self: Arc<Self>` need nothing.
 /// - Methods below `#[async_trait]`, and a `fn` whose whole body is one
-///   `async move` block, work as well.
+///   `async move` block, boxed or not, work as well, under any alias such as
+///   `BoxFuture`.
+/// - Arguments live as long as the body and are dropped after it, the last one
+///   first, as in any async function; so a permit in `_permit` is held until then.
 /// - `#[instrument]` and the like go below this attribute if they shall see only
-///   real runs, and above it if they shall see every call.
+///   real runs, and above it if they shall see every call. `#[tokio::test]` goes
+///   below: it takes the `async` away.
+/// - In `macro_rules!`, key and parameters must come from the same side.
+///
+/// Every shape, with the test that shows it, is in `docs/shapes.md`.
 ///
 /// # Parameters
 ///
@@ -99,7 +106,8 @@ mod tests;
 /// Text is checked while compiling: whole numbers with the units `w`, `d`, `h`,
 /// `m`, `s`, `ms`, from large to small, each once (`"1h30m"`). Zero is an error.
 /// A repeated call after the TTL runs again, so make it longer than the longest
-/// time after which a sender may still repeat itself.
+/// time after which a sender may still repeat itself. `forever` is for ever:
+/// there is no call yet that forgets a record.
 ///
 /// ```ignore
 /// #[idempotent(key = order_id, ttl = Duration::from_secs(config.ttl_seconds))]
@@ -151,12 +159,14 @@ mod tests;
 /// ## `on_in_progress`
 ///
 /// `wait("30s")` (the default) or `reject`. What happens while another attempt
-/// runs: wait that long for its answer, then `Error::InProgress`; or that error
-/// at once. The text follows the rules of [`ttl`](#ttl).
+/// holds its lease: it runs, or its process died and lease and grace (30 s and
+/// 5 s by default) are not over. Wait that long for its answer, then
+/// `Error::InProgress`; or that error at once. The text follows the rules of [`ttl`](#ttl).
 ///
 /// ## `on_error`
 ///
-/// What an `Err` of the body means.
+/// What an `Err` of the body means. An `Err` is an answer too: by default a
+/// timeout that the body returns is recorded, and replayed until the TTL ends.
 ///
 /// | choice | the `Err` is | needs |
 /// |---|---|---|
@@ -174,7 +184,8 @@ mod tests;
 /// ## `on_unknown`
 ///
 /// What happens when an earlier attempt ended without an answer: a crash, a
-/// panic, a lost lease, a shutdown.
+/// panic, a lost lease, a shutdown; or when its body runs longer than
+/// [`max_run`](#max_run).
 ///
 /// - `refuse` (default): `Error::UnknownOutcome`, until somebody settles it.
 /// - `rerun`: the body runs again, so it runs *at least once*.
@@ -211,7 +222,7 @@ mod tests;
 /// for types that are cheap to clone.
 ///
 /// In the body, `self` is then the clone. `format!("{self:?}")` hides it from the
-/// attribute: write `format!("{:?}", self)`. In an `impl` block with a lifetime of
+/// attribute, in `recover(..)` too: write `format!("{:?}", self)`. In an `impl` block with a lifetime of
 /// its own (`impl Shop<'_>`) the clone still borrows; use `abandon` there.
 ///
 /// ## `map_err`
@@ -221,8 +232,8 @@ mod tests;
 ///
 /// ## `codec`
 ///
-/// `codec = path`. Default: `idem::codec::Json`. How an answer is stored. With
-/// `codec = idem::http::Response` an axum response is recorded and replayed.
+/// `codec = path`. Default: `idem::codec::Json`. How an answer is stored: a type
+/// that implements `idem::codec::Codec`.
 ///
 /// ## `lease`
 ///
@@ -232,8 +243,10 @@ mod tests;
 ///
 /// ## `max_run`
 ///
-/// `max_run = "15m"`. Default: the engine's. After it the lease is no longer
-/// renewed: the body is not aborted, but the record lapses.
+/// `max_run = "15m"`. Default: the engine's (15 minutes). After it the lease is
+/// no longer renewed: the body is not aborted, but a warning is logged and the
+/// record lapses. A repetition then meets [`on_unknown`](#on_unknown) while the
+/// body may still run. Make it longer than the body can take.
 ///
 /// ## `crate`
 ///
@@ -266,7 +279,12 @@ mod tests;
 /// # Errors
 ///
 /// The function returns its own `E`. An error of the engine comes as
-/// `E::from(idem::Error)`; none of them is ever recorded as the answer.
+/// `E::from(idem::Error)`; none of them is ever recorded as the answer of the
+/// call that it is about. A final one of an *inner* call (`PayloadMismatch`,
+/// `InvalidKey`, `Fingerprint`, a replayed `Failed`) that the body passes on is
+/// an `Err` of the body like any other: under `store` it is recorded and
+/// replayed. So turn it into a variant of your own before `is_mismatch()`
+/// becomes a 422.
 ///
 /// # Expands to
 ///

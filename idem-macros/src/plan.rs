@@ -79,10 +79,19 @@ pub(crate) enum Shape {
 
 #[derive(Debug)]
 pub(crate) struct AsyncBlock {
-    /// The path in front of the parentheses, such as `Box::pin`.
-    pub(crate) boxed: Option<TokenStream>,
+    pub(crate) around: Around,
     /// The statements of the block, with their braces.
     pub(crate) block: proc_macro2::Group,
+}
+
+/// What makes the block's future into the one that is returned.
+#[derive(Debug)]
+pub(crate) enum Around {
+    Nothing,
+    /// `Box::pin` and the like, in front of parentheses.
+    Call(TokenStream),
+    /// `.boxed()` and the like, behind the block.
+    Method(TokenStream),
 }
 
 /// What happens to one parameter, or to the receiver.
@@ -92,6 +101,8 @@ pub(crate) struct Param {
     pub(crate) cfgs: Vec<Attribute>,
     /// Bindings that the body's task takes as a whole.
     pub(crate) captures: Vec<Ident>,
+    /// Levels of lints, for the bindings made again.
+    pub(crate) lints: Vec<Attribute>,
     /// Bindings that the user wrote with `mut`.
     pub(crate) rebinds: Vec<(Token![mut], Ident)>,
     /// A check that the type can move into a task.
@@ -115,6 +126,8 @@ pub(crate) struct Cloned {
     pub(crate) owned: Ident,
     /// The `T` of `&T`.
     pub(crate) ty: Type,
+    /// The type names a type parameter.
+    pub(crate) generic: bool,
     pub(crate) mutability: Option<Token![mut]>,
 }
 

@@ -81,6 +81,30 @@ pub(crate) fn find_ident(tokens: TokenStream, wanted: &impl Fn(&Ident) -> bool) 
     })
 }
 
+/// Says whether `Self` stands in `tokens`, outside of items that have their own.
+pub(crate) fn mentions_self_type(tokens: TokenStream) -> bool {
+    let mut in_item = false;
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) if ident == "Self" => !in_item,
+        TokenTree::Ident(ident) => {
+            in_item |= ["impl", "trait", "struct", "enum", "union"]
+                .iter()
+                .any(|item| ident == item);
+            false
+        }
+        TokenTree::Punct(punct) => {
+            in_item &= punct.as_char() != ';';
+            false
+        }
+        TokenTree::Group(group) => {
+            let found = !in_item && mentions_self_type(group.stream());
+            in_item &= group.delimiter() != Delimiter::Brace;
+            found
+        }
+        TokenTree::Literal(_) => false,
+    })
+}
+
 /// Says whether `word` stands in `tokens`, groups not looked into.
 pub(crate) fn find_word_outside_groups(tokens: TokenStream, word: &str) -> bool {
     tokens.into_iter().any(|token| is_ident(&token, word))
@@ -137,7 +161,7 @@ fn print(tokens: TokenStream, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::source_label;
+    use super::{mentions_self_type, source_label};
 
     #[test]
     fn labels_read_like_the_source() {
@@ -156,6 +180,21 @@ mod tests {
         ] {
             let tokens = source.parse().expect("tokens");
             assert_eq!(source_label(tokens), source);
+        }
+    }
+
+    #[test]
+    fn self_of_a_nested_item_is_not_the_own_one() {
+        for (source, own) in [
+            ("Self::FEE", true),
+            ("f(&[Self { id }])", true),
+            ("impl T for X { fn f() -> Self { Self } } id", false),
+            ("struct A(Box<Self>); id", false),
+            ("struct A; Self::FEE", true),
+            ("enum A { B } Self::FEE", true),
+        ] {
+            let tokens = source.parse().expect(source);
+            assert_eq!(mentions_self_type(tokens), own, "{source}");
         }
     }
 }

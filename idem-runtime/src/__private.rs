@@ -30,13 +30,18 @@ pub fn must_probe() -> bool {
     context().is_ok_and(|context| context.state().must_probe())
 }
 
-/// Asks the outside world. None means that the body must run.
-pub async fn probed<T, E, F, M>(probe: F, map: M) -> Option<Result<T, E>>
+/// Weighs what the outside world said. None means that the body must run.
+///
+/// The first argument only says what kind of answer is expected, so that a probe
+/// of another one is an error at the probe.
+pub fn probed<T, E, M>(
+    _: Option<Result<T, E>>,
+    answer: Result<Recovered<T>, E>,
+    map: &M,
+) -> Option<Result<T, E>>
 where
-    F: Future<Output = Result<Recovered<T>, E>>,
     M: ErrorMapping<E>,
 {
-    let answer = probe.await;
     let context = match context() {
         Ok(context) => context,
         Err(error) => return Some(Err(map.map(error))),
@@ -72,6 +77,14 @@ where
 }
 
 /// Clones a borrowed argument for the body's task.
+pub fn to_movable<T: ToOwned + ?Sized>(value: &T) -> T::Owned
+where
+    T::Owned: Movable,
+{
+    value.to_owned()
+}
+
+/// Does the same for a type that mentions a type parameter.
 pub fn to_owned<T: ToOwned + ?Sized>(value: &T) -> T::Owned {
     value.to_owned()
 }

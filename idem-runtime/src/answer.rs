@@ -28,8 +28,8 @@ pub trait Answer<C, P, M>: Sized + Send + 'static {
 // `Result`".
 impl<T, E, C, P, M> Answer<C, P, M> for Result<T, E>
 where
-    T: Sendable + Send + 'static,
-    E: Sendable + Send + 'static,
+    T: Sendable,
+    E: Sendable,
     P: ErrorPolicy<E>,
     M: ErrorMapping<E>,
     C: Codec<T, P::Kept>,
@@ -45,7 +45,7 @@ where
     label = "must be `Send + 'static`",
     note = "the body runs in a task of its own, and its answer comes back from there"
 )]
-pub trait Sendable {}
+pub trait Sendable: Send + 'static {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Send + 'static> Sendable for T {}
@@ -196,7 +196,7 @@ impl Text {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Never {}
 
-impl<E: Send + 'static> ErrorPolicy<E> for policy::Store {
+impl<E: Sendable> ErrorPolicy<E> for policy::Store {
     type Kept = E;
 
     fn sort(&self, _: &E) -> Disposition {
@@ -212,7 +212,7 @@ impl<E: Send + 'static> ErrorPolicy<E> for policy::Store {
     }
 }
 
-impl<E: std::fmt::Display + Send + 'static> ErrorPolicy<E> for policy::StoreText {
+impl<E: std::fmt::Display + Sendable> ErrorPolicy<E> for policy::StoreText {
     type Kept = Text;
     const TEXT: bool = true;
 
@@ -231,7 +231,7 @@ impl<E: std::fmt::Display + Send + 'static> ErrorPolicy<E> for policy::StoreText
 
 macro_rules! keeps_nothing {
     ($policy:ty, $disposition:ident) => {
-        impl<E: Send + 'static> ErrorPolicy<E> for $policy {
+        impl<E: Sendable> ErrorPolicy<E> for $policy {
             type Kept = Never;
 
             fn sort(&self, _: &E) -> Disposition {
@@ -252,7 +252,7 @@ macro_rules! keeps_nothing {
 keeps_nothing!(policy::Unknown, Unknown);
 keeps_nothing!(policy::Release, Release);
 
-impl<E: Send + 'static, F> ErrorPolicy<E> for policy::Classify<F>
+impl<E: Sendable, F> ErrorPolicy<E> for policy::Classify<F>
 where
     F: Fn(&E) -> Disposition + Send + Sync + 'static,
 {
@@ -272,7 +272,7 @@ where
     }
 }
 
-impl<E: std::fmt::Display + Send + 'static, F> ErrorPolicy<E> for policy::ClassifyText<F>
+impl<E: std::fmt::Display + Sendable, F> ErrorPolicy<E> for policy::ClassifyText<F>
 where
     F: Fn(&E) -> Disposition + Send + Sync + 'static,
 {

@@ -1,7 +1,7 @@
 //! What a call may answer instead of running the body.
 //!
-//! Every message says what happened, whether the body ran in this call, and
-//! what to do. None contains a key, an argument or a stored value, except
+//! Every message says what happened, whether the body ran in this call (if it
+//! is about a call), and what to do. None contains a key, an argument or a stored value, except
 //! [`Error::Failed`], whose text the body itself wrote.
 
 use std::time::Duration;
@@ -18,9 +18,10 @@ use crate::record::{TombstoneReason, UnknownReason};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another attempt with the same key is running, and the wait for it ended.
+    /// Another attempt with the same key holds its lease, and the wait for it
+    /// ended: it is running, or its process died a short while ago.
     #[error(
-        "another attempt with this key is still running; the body did not run in this call; retry in {}",
+        "another attempt with this key holds its lease: it is running, or its process died; the body did not run in this call; retry in {}",
         seconds(*retry_after)
     )]
     InProgress {
@@ -40,8 +41,10 @@ pub enum Error {
 
     /// An earlier attempt ended without an answer: its effect may have happened.
     #[error(
-        "an earlier attempt with this key ended without an answer ({reason}{}): its effect may have happened; the body did not run in this call; find out, then settle record {record}",
-        if *.exhausted { ", and no further takeover is allowed" } else { "" }
+        "an earlier attempt with this key ended without an answer{} ({reason}{}): its effect may have happened; the body did not run in this call; {}",
+        if matches!(reason, UnknownReason::Lapsed | UnknownReason::ShutDown) { ", or still runs without a lease" } else { "" },
+        if *.exhausted { ", and no further takeover is allowed" } else { "" },
+        settle(record, *retry_after),
     )]
     #[non_exhaustive]
     UnknownOutcome {
@@ -116,9 +119,10 @@ pub enum Error {
     NoContext,
 
     /// The library is used in a way that it refuses.
-    #[error("{reason}; the body did not run")]
+    #[error("{reason}")]
     Misuse {
-        /// What to do instead.
+        /// What is wrong, what to do instead, and, if it is about a call, that
+        /// the body did not run.
         reason: String,
     },
 
@@ -129,7 +133,7 @@ pub enum Error {
     ShuttingDown,
 
     /// The store did not do what was asked.
-    #[error("{0}; this call ran no body")]
+    #[error("{store}; {}", done(.0), store = .0)]
     Store(StoreError),
 }
 
@@ -173,7 +177,15 @@ impl Error {
         }
     }
 
+    /// Of a call.
     pub(crate) fn misuse(reason: impl Into<String>) -> Self {
+        Self::Misuse {
+            reason: format!("{}; the body did not run", reason.into()),
+        }
+    }
+
+    /// Of something that is no call, and so has no body.
+    pub(crate) fn misuse_at_start(reason: impl Into<String>) -> Self {
         Self::Misuse {
             reason: reason.into(),
         }
@@ -203,6 +215,28 @@ fn names(differs: &[String]) -> String {
         "its elements".to_owned()
     } else {
         differs.join(", ")
+    }
+}
+
+/// What a failure of the store means for its caller: a misconfigured one also
+/// keeps an engine from starting, which is no call.
+fn done(error: &StoreError) -> &'static str {
+    match error.kind() {
+        StoreErrorKind::Misconfigured => "nothing was done",
+        StoreErrorKind::Transient | StoreErrorKind::Permanent => "this call ran no body",
+    }
+}
+
+/// What to do about an unknown outcome.
+fn settle(record: &RecordId, retry_after: Option<Duration>) -> String {
+    match retry_after {
+        Some(wait) => format!(
+            "a recovery asks again in {} (record {record})",
+            seconds(wait)
+        ),
+        None => format!(
+            "find out, then settle it: see docs/recovery.md, \"What an operator does\" (record {record})"
+        ),
     }
 }
 

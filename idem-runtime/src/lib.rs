@@ -86,6 +86,8 @@
 //! |---|---|---|
 //! | `macros` | yes | the attribute `idempotent` |
 //! | `sqlite` | yes | `SqliteStore`, with `SQLite` itself bundled |
+//! | `postgres` | no | `PostgresStore` |
+//! | `mysql` | no | `MySqlStore`, for `MariaDB` and `MySQL` |
 //! | `metrics` | yes | counters and histograms through the `metrics` facade |
 //! | `testing` | no | for tests: a manual clock, fault points, the conformance suite of stores; no semver promise |
 //!
@@ -164,5 +166,5 @@ pub use self::policy::{Disposition, OnInProgress, OnUnknown, Recovered, Ttl};
 pub use self::record::{TombstoneReason, UnknownReason};
 #[cfg(feature = "macros")]
 pub use idem_macros::idempotent;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "_sql")]
 pub use sqlx;

@@ -51,7 +51,8 @@ pub struct Outcome {
     pub attempt: u32,
     /// Whether the store has confirmed what the record says now. False after an
     /// attempt whose end could not be confirmed: it is told to the store in the
-    /// background.
+    /// background. It says nothing for [`How::Refused`] and
+    /// [`How::Unprotected`].
     pub recorded: bool,
     /// When a replayed answer was recorded, by the store's clock; for a coalesced
     /// one, by this process's.

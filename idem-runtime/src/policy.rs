@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Ttl {
     /// For this long. Zero is refused when the call is made.
     For(Duration),
-    /// Until an operator forgets it.
+    /// For ever: sweep keeps it, and there is no call yet that forgets a record.
     Forever,
 }
 

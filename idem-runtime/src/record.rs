@@ -181,10 +181,12 @@ impl Label {
     /// The most bytes that are kept.
     pub const MAX_LEN: usize = 128;
 
-    /// Takes a text, cut to [`MAX_LEN`](Self::MAX_LEN).
+    /// Takes a text, cut to [`MAX_LEN`](Self::MAX_LEN), with a replacement
+    /// character for each NUL.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        let mut text = text.into();
+        // Not every store takes a NUL in a text.
+        let mut text = text.into().replace('\0', "\u{fffd}");
         text.truncate(text.floor_char_boundary(Self::MAX_LEN));
         Self(text)
     }
@@ -288,7 +290,7 @@ impl VersionBytes {
 }
 
 /// The row that stands for one key. Times are microseconds of the store's clock.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Record {
     /// Primary key.
     pub id: RecordId,
@@ -340,6 +342,48 @@ pub struct Record {
     pub recorded_fingerprint: Option<Fingerprint>,
     /// The record this one is a part of.
     pub parent: Option<RecordId>,
+}
+
+/// The first digits of a digest: all of it is of no use to a reader.
+struct ShortDigest([u8; 32]);
+
+impl std::fmt::Debug for ShortDigest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let first = self.0[..6].iter().map(|byte| format!("{byte:02x}"));
+        write!(f, "Digest({})", first.collect::<String>())
+    }
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record")
+            .field("id", &self.id)
+            .field("operation", &self.operation)
+            .field("label", &self.label)
+            .field("scope", &self.scope.map(ShortDigest))
+            .field("fingerprint", &self.fingerprint)
+            .field("elements", &self.elements)
+            .field("state", &self.state)
+            .field("fence", &self.fence)
+            .field("attempt", &self.attempt)
+            .field("claim", &self.claim)
+            .field("takeovers", &self.takeovers)
+            .field("doubt", &self.doubt)
+            .field("lease_until_us", &self.lease_until_us)
+            .field("started_us", &self.started_us)
+            .field("finished_us", &self.finished_us)
+            .field("expires_us", &self.expires_us)
+            .field("since_us", &self.since_us)
+            .field("not_before_us", &self.not_before_us)
+            .field("reason", &self.reason)
+            .field("answer", &self.answer)
+            .field("version_applied", &self.version_applied)
+            .field("version_recorded", &self.version_recorded)
+            .field("version_running", &self.version_running)
+            .field("recorded_fingerprint", &self.recorded_fingerprint)
+            .field("parent", &self.parent)
+            .finish()
+    }
 }
 
 impl Record {

@@ -10,6 +10,7 @@ use crate::engine::Limits;
 use crate::engine::attempt::AttemptState;
 use crate::engine::conclude::End;
 use crate::error::{Error, StoreError};
+use crate::identity::RecordId;
 use crate::outcome::How;
 use crate::record::UnknownReason;
 use crate::store::{Finding, Meta, Store, Won};
@@ -82,18 +83,19 @@ pub(crate) fn started(
         format = meta.format,
         lease = ?limits.lease,
         grace = ?limits.grace,
-        "idem started: {promise}"
+        "started: {promise}"
     );
     for finding in findings {
-        tracing::warn!(target: TARGET, store = store.kind(), "idem: {finding}");
+        tracing::warn!(target: TARGET, store = store.kind(), "{finding}");
     }
 }
 
-pub(crate) fn won(operation: &Arc<str>, won: &Won) {
+pub(crate) fn won(operation: &Arc<str>, record: RecordId, won: &Won) {
     count!(names::RESERVATIONS, "operation" => operation.to_string());
     if won.doubt {
         count!(names::TAKEOVERS, "operation" => operation.to_string());
         tracing::warn!(target: TARGET, operation = &**operation,
+            %record,
             attempt = won.attempt,
             "took over an attempt that ended without an answer"
         );
@@ -182,6 +184,14 @@ pub(crate) fn lease_lost(state: &AttemptState) {
     );
 }
 
+pub(crate) fn max_run_over(state: &AttemptState) {
+    tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
+        record = %state.holder.id,
+        max_run = ?state.prepared.max_run,
+        "an attempt runs longer than `max_run`: its lease is no longer renewed, and its record lapses to unknown"
+    );
+}
+
 pub(crate) fn renewal_failed(leases: usize, error: &StoreError) {
     count!(names::RENEWAL_FAILURES);
     tracing::warn!(target: TARGET, leases, %error, "leases could not be renewed; trying again");
@@ -226,10 +236,10 @@ pub(crate) fn swept(rows: u64) {
 
 pub(crate) fn drained(unknown: usize) {
     if unknown == 0 {
-        tracing::info!(target: TARGET, "idem shut down: every attempt has ended");
+        tracing::info!(target: TARGET, "shut down: every attempt has ended");
     } else {
         tracing::warn!(target: TARGET, unknown,
-            "idem shut down: attempts had not ended and are marked unknown"
+            "shut down: attempts had not ended and are marked unknown"
         );
     }
 }

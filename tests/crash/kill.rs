@@ -8,6 +8,7 @@ use idem::{Error, fault};
 use libtest_mimic::{Failed, Trial};
 
 use crate::ledger::Ledger;
+use crate::place::{self, Kind};
 use crate::victim::{self, AFTER_EFFECT, BEFORE_EFFECT};
 
 const MODES: &[&str] = &["refuse", "rerun", "recover"];
@@ -38,22 +39,23 @@ fn stage(point: &str) -> Stage {
 pub(crate) fn cases() -> impl Iterator<Item = Trial> {
     let points = fault::POINTS.iter().chain(&[BEFORE_EFFECT, AFTER_EFFECT]);
     points.flat_map(|&point| {
-        MODES.iter().map(move |&mode| {
-            Trial::test(format!("kill::sqlite::{mode}::{point}"), move || {
-                case(mode, point)
+        Kind::ALL.iter().flat_map(move |&kind| {
+            MODES.iter().map(move |&mode| {
+                let name = format!("kill::{}::{mode}::{point}", kind.name());
+                Trial::test(name, move || case(kind, mode, point))
             })
         })
     })
 }
 
-fn case(mode: &str, point: &str) -> Result<(), Failed> {
+fn case(kind: Kind, mode: &str, point: &str) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let store = folder.path().join("store.db");
+    let store = kind.place(folder.path());
     let ledger = Ledger::at(folder.path().join("ledger"));
 
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["victim", mode, point])
-        .args([&store, ledger.path()])
+        .args(["victim", mode, point, &store])
+        .arg(ledger.path())
         .stdout(Stdio::piped())
         .spawn()?;
     let reached = wait_for_point(&mut child, point);
@@ -64,7 +66,7 @@ fn case(mode: &str, point: &str) -> Result<(), Failed> {
 
     let runtime = tokio::runtime::Runtime::new()?;
     let (first, second) = runtime.block_on(async {
-        let engine = victim::engine(&store).await;
+        let engine = place::engine(&store).await;
         let first = victim::call(mode, engine.clone(), ledger.clone(), String::new()).await;
         let second = victim::call(mode, engine.clone(), ledger.clone(), String::new()).await;
         assert_eq!(engine.stats(), idem::Stats::default(), "everything ended");

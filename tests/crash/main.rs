@@ -12,6 +12,7 @@
 
 mod kill;
 mod ledger;
+mod place;
 mod race;
 mod victim;
 
@@ -24,10 +25,7 @@ fn main() {
         Some("racer") => race::run(&args.collect::<Vec<_>>()),
         _ => {
             let mut trials: Vec<Trial> = kill::cases().collect();
-            trials.push(Trial::test(
-                "race::four_processes_one_key",
-                race::four_processes,
-            ));
+            trials.extend(race::cases());
             libtest_mimic::run(&Arguments::from_args(), trials).exit();
         }
     }

@@ -2,13 +2,12 @@
 //! survivor.
 
 use std::io::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
-use idem::store::SqliteStore;
 use idem::{Engine, Error, Recovered, fault, idempotent};
 
 use crate::ledger::Ledger;
+use crate::place;
 
 pub(crate) const LEASE: Duration = Duration::from_millis(500);
 pub(crate) const GRACE: Duration = Duration::from_millis(100);
@@ -18,16 +17,6 @@ const KEY: u32 = 7;
 /// Points inside of the body, which the library cannot know.
 pub(crate) const BEFORE_EFFECT: &str = "body-before-effect";
 pub(crate) const AFTER_EFFECT: &str = "body-after-effect";
-
-pub(crate) async fn engine(store: &Path) -> Engine {
-    Engine::builder(SqliteStore::open(store).await.unwrap())
-        .namespace("crash")
-        .lease(LEASE)
-        .grace(GRACE)
-        .build()
-        .await
-        .unwrap()
-}
 
 /// Tells the parent where this process stands, and stays there.
 async fn stop_here(point: &'static str) {
@@ -116,7 +105,7 @@ pub(crate) async fn die(args: &[String]) {
     if let Some(point) = fault::POINTS.iter().copied().find(|point| point == stop) {
         fault::set(point, move || stop_here(point));
     }
-    let engine = engine(store.as_ref()).await;
+    let engine = place::engine(store).await;
     let answer = call(mode, engine, Ledger::at(ledger), stop.clone()).await;
     println!("ENDED {answer:?}");
 }

@@ -128,3 +128,24 @@ async fn ensure_held_fails_from_the_holders_own_deadline_on() {
     clock.advance(Duration::from_secs(600));
     assert_eq!(holder.ensure_held().await, Err(Error::Superseded));
 }
+
+#[tokio::test]
+async fn a_call_without_a_key_has_none_not_even_its_callers() {
+    #[idem::idempotent(
+        key = order, name = "context.unprotected", ttl = "1h", engine = engine,
+        on_missing_key = run
+    )]
+    async fn unprotected(engine: Engine, order: Option<u32>) -> Result<bool, Error> {
+        Ok(context().is_ok())
+    }
+    let engine = memory().await;
+    let inside = engine.clone();
+    let call = engine.call("context.protected", &1, DAY);
+    let answer = call.run(async move {
+        let here = context()?;
+        let without = unprotected(inside.clone(), None).await?;
+        let with = unprotected(inside, Some(1)).await?;
+        Ok::<_, Error>((without, with, context()?.record_id() == here.record_id()))
+    });
+    assert_eq!(answer.await, Ok((false, true, true)));
+}

@@ -148,6 +148,41 @@ async fn a_missing_key_is_an_error_unless_run_is_chosen() {
 }
 
 #[idempotent(
+    key = order, name = "defaults.missing_calls", ttl = "1h", engine = engine,
+    on_missing_key = run
+)]
+async fn missing_calls(engine: Engine, runs: Runs, order: Option<u32>) -> Result<u32, Error> {
+    plain(engine, runs, 1, None).await
+}
+
+#[idempotent(
+    key = order, name = "defaults.missing_calls", ttl = "1h", engine = engine,
+    on_missing_key = run, on_cancel = abandon
+)]
+async fn missing_calls_here(
+    engine: &Engine,
+    runs: &Runs,
+    order: Option<u32>,
+) -> Result<u32, Error> {
+    plain(engine.clone(), runs.clone(), 1, None).await
+}
+
+#[tokio::test]
+async fn a_call_without_a_key_is_reported_as_such_whatever_its_body_calls() {
+    let (engine, runs) = (memory().await, Runs::default());
+    for _ in 0..2 {
+        for (answer, outcome) in [
+            observe(missing_calls(engine.clone(), runs.clone(), None)).await,
+            observe(missing_calls_here(&engine, &runs, None)).await,
+        ] {
+            assert_eq!(answer, Ok(1));
+            assert_eq!(outcome.unwrap().how, How::Unprotected);
+        }
+    }
+    assert_eq!(runs.count(), 1, "the inner call has a key");
+}
+
+#[idempotent(
     key = order, name = "defaults.reject", ttl = "1h", engine = engine, on_in_progress = reject
 )]
 async fn reject(engine: Engine, order: u32, gate: Gate) -> Result<(), Error> {

@@ -1,12 +1,14 @@
 //! A store that fails on purpose.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use idem::store::{
-    Complete, Finding, MarkUnknown, MemoryStore, Meta, Release, Renewer, Reserve, Reserved, Store,
-    Sweep, Written,
+    Complete, Finding, GiveBack, Lease, MarkUnknown, MemoryStore, Meta, Release, Renewer, Reserve,
+    Reserved, Store, Sweep, Written,
 };
 use idem::{StoreError, StoreErrorKind};
 use tokio::sync::Notify;
@@ -20,8 +22,15 @@ pub(crate) enum Fault {
     Refuse,
     /// The store does not do it, and never will.
     Break,
+    /// The call never answers, and the store does it when the test says so:
+    /// [`Faulty::land`].
+    Hang,
+    /// The call takes this long before the store sees it.
+    Delay(Duration),
     /// The call waits here before the store sees it.
     HoldUntil(Arc<Notify>),
+    /// The store does it, and its answer waits here.
+    HoldReply(Arc<Notify>),
 }
 
 /// The memory store behind scripted faults: each call takes the next one of
@@ -31,25 +40,54 @@ pub(crate) struct Faulty {
     pub(crate) inner: MemoryStore,
     reserve: Script,
     end: Script,
+    renew: Script,
+    farewell: Script,
+    late: Late,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Script(Arc<Mutex<(VecDeque<Fault>, usize)>>);
+struct Script(Arc<Mutex<Step>>);
+
+#[derive(Debug, Default)]
+struct Step {
+    faults: VecDeque<Fault>,
+    begun: usize,
+    ended: usize,
+}
+
+/// Calls that hang, to be done later.
+#[derive(Clone, Default)]
+struct Late(Arc<Mutex<Vec<Landing>>>);
+
+type Landing = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl std::fmt::Debug for Late {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Late(..)")
+    }
+}
 
 impl Script {
-    /// Counts the call, and takes its fault.
-    fn next(&self) -> Option<Fault> {
-        let mut script = self.0.lock().unwrap();
-        script.1 += 1;
-        script.0.pop_front()
+    fn add(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.0.lock().unwrap().faults.extend(faults);
     }
 
+    /// Counts the call, and takes its fault.
+    fn next(&self) -> Option<Fault> {
+        let mut step = self.0.lock().unwrap();
+        step.begun += 1;
+        step.faults.pop_front()
+    }
+
+    /// Makes a call as its fault says. The call owns what it needs, so that it
+    /// can outlive who asked.
     async fn apply<T>(
         &self,
-        call: impl Future<Output = Result<T, StoreError>>,
+        late: &Late,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         let failed = |kind| StoreError::new(kind, "a fault of the test");
-        match self.next() {
+        let answer = match self.next() {
             None => call.await,
             Some(Fault::LoseReply) => {
                 call.await?;
@@ -57,38 +95,93 @@ impl Script {
             }
             Some(Fault::Refuse) => Err(failed(StoreErrorKind::Transient)),
             Some(Fault::Break) => Err(failed(StoreErrorKind::Permanent)),
+            Some(Fault::Hang) => {
+                let landing = Box::pin(async { drop(call.await) });
+                late.0.lock().unwrap().push(landing);
+                std::future::pending().await
+            }
+            Some(Fault::Delay(time)) => {
+                tokio::time::sleep(time).await;
+                call.await
+            }
             Some(Fault::HoldUntil(notify)) => {
                 notify.notified().await;
                 call.await
             }
-        }
+            Some(Fault::HoldReply(notify)) => {
+                let answer = call.await;
+                notify.notified().await;
+                answer
+            }
+        };
+        self.0.lock().unwrap().ended += 1;
+        answer
     }
 }
 
 impl Faulty {
+    pub(crate) fn behind(inner: MemoryStore) -> Self {
+        Self {
+            inner,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn on_reserve(self, faults: impl IntoIterator<Item = Fault>) -> Self {
-        self.reserve.0.lock().unwrap().0.extend(faults);
+        self.reserve.add(faults);
         self
     }
 
     /// On complete, release and unknown.
     pub(crate) fn on_end(self, faults: impl IntoIterator<Item = Fault>) -> Self {
-        self.end.0.lock().unwrap().0.extend(faults);
+        self.end.add(faults);
+        self
+    }
+
+    /// On the renewal thread's renewals.
+    pub(crate) fn on_renew(self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.renew.add(faults);
+        self
+    }
+
+    /// On what the renewal thread says for dropped attempts.
+    pub(crate) fn on_farewell(self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.farewell.add(faults);
         self
     }
 
     pub(crate) fn reserves(&self) -> usize {
-        self.reserve.0.lock().unwrap().1
+        self.reserve.0.lock().unwrap().begun
     }
 
     pub(crate) fn ends(&self) -> usize {
-        self.end.0.lock().unwrap().1
+        self.end.0.lock().unwrap().begun
+    }
+
+    /// How many farewells have begun.
+    pub(crate) fn farewells(&self) -> usize {
+        self.farewell.0.lock().unwrap().begun
+    }
+
+    /// How many farewells got an answer.
+    pub(crate) fn farewells_answered(&self) -> usize {
+        self.farewell.0.lock().unwrap().ended
     }
 
     /// Ends the faults that are left.
     pub(crate) fn heal(&self) {
-        self.reserve.0.lock().unwrap().0.clear();
-        self.end.0.lock().unwrap().0.clear();
+        for script in [&self.reserve, &self.end, &self.renew, &self.farewell] {
+            script.0.lock().unwrap().faults.clear();
+        }
+    }
+
+    /// Lets the calls that hang reach the store. Nobody gets their answers.
+    pub(crate) async fn land(&self) {
+        let landings = std::mem::take(&mut *self.late.0.lock().unwrap());
+        assert!(!landings.is_empty(), "no call hangs");
+        for landing in landings {
+            landing.await;
+        }
     }
 }
 
@@ -107,21 +200,27 @@ impl Store for Faulty {
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
-        self.reserve.apply(self.inner.reserve(request)).await
+        let (inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { inner.reserve(&request).await };
+        self.reserve.apply(&self.late, call).await
     }
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
-        self.end.apply(self.inner.complete(request)).await
+        let (inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { inner.complete(&request).await };
+        self.end.apply(&self.late, call).await
     }
 
     async fn release(&self, request: &Release) -> Result<Written, StoreError> {
-        self.end.apply(self.inner.release(request)).await
+        let (inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { inner.release(&request).await };
+        self.end.apply(&self.late, call).await
     }
 
     async fn mark_unknown(&self, request: &MarkUnknown) -> Result<Written, StoreError> {
-        self.end
-            .apply(Store::mark_unknown(&self.inner, request))
-            .await
+        let (inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { Store::mark_unknown(&inner, &request).await };
+        self.end.apply(&self.late, call).await
     }
 
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
@@ -129,6 +228,28 @@ impl Store for Faulty {
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {
-        self.inner.renewer().await
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// The renewal thread's connection.
+#[async_trait]
+impl Renewer for Faulty {
+    async fn renew(&mut self, leases: &[Lease]) -> Result<Vec<bool>, StoreError> {
+        let (mut inner, leases) = (self.inner.clone(), leases.to_vec());
+        let call = async move { inner.renew(&leases).await };
+        self.renew.apply(&self.late, call).await
+    }
+
+    async fn mark_unknown(&mut self, request: &MarkUnknown) -> Result<Written, StoreError> {
+        let (mut inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { Renewer::mark_unknown(&mut inner, &request).await };
+        self.farewell.apply(&self.late, call).await
+    }
+
+    async fn give_back(&mut self, request: &GiveBack) -> Result<Written, StoreError> {
+        let (mut inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { inner.give_back(&request).await };
+        self.farewell.apply(&self.late, call).await
     }
 }

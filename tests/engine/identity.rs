@@ -122,6 +122,21 @@ async fn missing_and_blank_keys_are_no_keys_unless_meant() {
 }
 
 #[tokio::test]
+async fn a_payload_of_one_element_is_not_the_element() {
+    let engine = memory().await;
+    let call = || engine.call("identity.single", &1, DAY);
+    let body = || async { Ok::<_, Error>(()) };
+    call().payload(&5).run(body()).await.unwrap();
+    for answer in [
+        call().payload(&(5,)).run(body()).await,
+        call().payload(&[5]).run(body()).await,
+        call().payload(&((5,),)).run(body()).await,
+    ] {
+        assert!(answer.unwrap_err().is_mismatch());
+    }
+}
+
+#[tokio::test]
 async fn a_zero_ttl_is_refused_before_anything_is_reserved() {
     let store = MemoryStore::new();
     let engine = crate::engine(store.clone()).await;

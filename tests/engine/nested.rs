@@ -86,6 +86,25 @@ async fn an_inner_in_progress_does_not_become_the_recorded_answer() {
 }
 
 #[tokio::test]
+async fn an_in_progress_two_calls_down_does_not_become_the_recorded_answer() {
+    let (engine, runs) = (memory().await, Runs::default());
+    let _open = occupy(&engine).await;
+    let outermost = || {
+        let (inside, runs) = (engine.clone(), runs.clone());
+        let call = engine.call("nested.outermost", &1, DAY);
+        call.run(async move {
+            runs.add();
+            outer(&inside, &Runs::default()).await
+        })
+    };
+    let own: Result<(), Error> = outermost().await;
+    assert!(own.unwrap_err().is_in_progress(), "the caller's own");
+    let next = outermost().await;
+    assert!(is_nested(&next), "{next:?}");
+    assert_eq!(runs.count(), 1);
+}
+
+#[tokio::test]
 async fn an_inner_store_error_does_not_become_the_recorded_answer() {
     // The outer reservation passes, the inner one breaks.
     let runs = Runs::default();

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use idem::store::MemoryStore;
 use idem::testing::ManualClock;
-use idem::{Disposition, Engine, Error, How, Recovered, UnknownReason, idempotent, observe};
+use idem::{
+    Disposition, Engine, Error, How, OnUnknown, Recovered, UnknownReason, idempotent, observe,
+};
 use tokio::sync::oneshot;
 
 use crate::{Runs, idle, until};
@@ -291,4 +293,93 @@ async fn a_plain_call_recovers_too() {
         .unwrap_err();
     assert_eq!(call(Recovered::Done(7), Ok(8)).await, Ok(7));
     assert_eq!(call(Recovered::NotDone, Ok(8)).await, Ok(7));
+}
+
+#[tokio::test]
+async fn recover_with_nobody_to_ask_is_misuse_and_runs_nothing() {
+    let ((engine, _, store), world) = (setup().await, World::default());
+    for _ in 0..2 {
+        let world = world.clone();
+        let call = engine
+            .call("recovery.nobody", &1, crate::DAY)
+            .on_unknown(OnUnknown::Recover);
+        let answer = call.run(async move { body(&world, 1, Body::Succeeds) });
+        let answer = answer.await;
+        assert!(matches!(answer, Err(Error::Misuse { .. })), "{answer:?}");
+    }
+    assert_eq!(world.bodies.count(), 0);
+    assert!(store.is_empty());
+}
+
+#[tokio::test]
+async fn a_probe_that_panics_is_undecided_and_does_not_count() {
+    let ((engine, clock, store), world) = (setup().await, World::default());
+    let first = recover(engine.clone(), world.clone(), 1, Body::EndsUnknown);
+    let record = observe(first).await.1.unwrap().record.unwrap();
+    let call = |panics: bool| {
+        let probe = async move {
+            assert!(!panics, "the probe");
+            Ok(Recovered::Done("found".to_owned()))
+        };
+        engine
+            .call("recovery.recover", &1_u32, crate::DAY)
+            .run_or_recover(probe, async { panic!("a second run") })
+    };
+    // More often than takeovers are allowed.
+    for _ in 0..7 {
+        let panicked: Result<Result<String, Error>, _> = tokio::spawn(call(true)).await;
+        assert!(panicked.unwrap_err().is_panic());
+        let now = store.record(&record).unwrap();
+        assert_eq!(now.reason, Some(UnknownReason::Undecided.code()));
+        assert_eq!(now.takeovers, 0);
+        clock.advance(Duration::from_secs(301));
+    }
+    assert_eq!(call(false).await.as_deref(), Ok("found"));
+    assert_eq!(world.bodies.count(), 1);
+}
+
+#[idempotent(
+    key = order, name = "recovery.unprotected", ttl = "1h", engine = engine,
+    on_missing_key = run, on_unknown = recover(world.probe())
+)]
+async fn unprotected(engine: Engine, world: World, order: Option<u32>) -> Result<String, Error> {
+    world.bodies.add();
+    Ok("ran".to_owned())
+}
+
+#[idempotent(
+    key = order, name = "recovery.unprotected", ttl = "1h", engine = engine, on_cancel = abandon,
+    on_missing_key = run, on_unknown = recover(world.probe())
+)]
+async fn unprotected_here(
+    engine: Engine,
+    world: &World,
+    order: Option<u32>,
+) -> Result<String, Error> {
+    world.bodies.add();
+    Ok("ran".to_owned())
+}
+
+#[tokio::test]
+async fn a_call_without_a_key_inside_a_doubtful_attempt_asks_no_probe() {
+    let ((engine, _, _), world) = (setup().await, World::default());
+    let parent = |fails: bool| {
+        let (inside, world) = (engine.clone(), world.clone());
+        engine
+            .call("recovery.parent", &1, crate::DAY)
+            .on_error(idem::on_error::Unknown)
+            .run_or_recover(async { Ok(Recovered::NotDone) }, async move {
+                if fails {
+                    return Err(Error::NoContext);
+                }
+                let ran = unprotected(inside.clone(), world.clone(), None).await?;
+                Ok(ran + &unprotected_here(inside, &world, None).await?)
+            })
+    };
+    parent(true).await.unwrap_err();
+    let (answer, outcome) = observe(parent(false)).await;
+    assert_eq!(answer.as_deref(), Ok("ranran"));
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.how, outcome.attempt), (How::Executed, 2));
+    assert_eq!((world.bodies.count(), world.probes.count()), (2, 0));
 }

@@ -252,3 +252,120 @@ async fn a_type_that_cannot_read_an_old_answer_gets_not_replayable_and_never_run
     );
     assert_eq!(runs.count(), 0);
 }
+
+/// Panics when it is serialized.
+#[derive(Debug, Deserialize)]
+struct Bomb;
+
+impl Serialize for Bomb {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("in `Serialize`")
+    }
+}
+
+/// The call panicked with this text after its body ran, and the next caller is
+/// told so and runs nothing.
+async fn panicked_after_its_body<T: Debug + Send + 'static>(
+    first: tokio::task::JoinHandle<Result<T, Error>>,
+    text: &str,
+    next: impl Future<Output = Result<T, Error>>,
+    runs: &Runs,
+) {
+    let panic = first.await.unwrap_err().into_panic();
+    assert_eq!(
+        *panic.downcast::<&str>().unwrap(),
+        text,
+        "goes on in its caller"
+    );
+    let next = next.await;
+    assert!(
+        matches!(
+            next,
+            Err(Error::UnknownOutcome {
+                reason: idem::UnknownReason::Panicked,
+                ..
+            })
+        ),
+        "{next:?}"
+    );
+    assert_eq!(runs.count(), 1);
+}
+
+#[tokio::test]
+async fn a_panic_while_the_answer_is_serialized_goes_on_in_its_caller_and_leaves_it_unknown() {
+    for here in [false, true] {
+        let (engine, runs) = (memory().await, Runs::default());
+        let call = || {
+            let (engine, runs) = (engine.clone(), runs.clone());
+            async move {
+                let call = engine.call("replay.bomb", &1, DAY);
+                let body = async move {
+                    runs.add();
+                    Ok(Bomb)
+                };
+                if here {
+                    call.run_borrowed(body).await
+                } else {
+                    call.run(body).await
+                }
+            }
+        };
+        panicked_after_its_body(tokio::spawn(call()), "in `Serialize`", call(), &runs).await;
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_an_error_is_classified_goes_on_in_its_caller_and_leaves_it_unknown() {
+    let (engine, runs) = (memory().await, Runs::default());
+    let call = || {
+        let runs = runs.clone();
+        engine
+            .call("replay.classify", &1, DAY)
+            .on_error(idem::on_error::Classify(|_: &Error| {
+                panic!("in `classify`")
+            }))
+            .run(async move {
+                runs.add();
+                Err::<(), _>(Error::NoContext)
+            })
+    };
+    panicked_after_its_body(tokio::spawn(call()), "in `classify`", call(), &runs).await;
+}
+
+#[tokio::test]
+async fn floats_are_replayed_bit_by_bit() {
+    // Of every magnitude, and ordinary ones with all their digits.
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut doubles = vec![-0.0, f64::MIN_POSITIVE / 3.0, f64::MAX, 0.1 + 0.2];
+    for number in 0..5_000 {
+        let any = f64::from_bits(next());
+        if any.is_finite() {
+            doubles.push(any);
+        }
+        let below_one = f64::from_bits(next() >> 12 | 0x3FF0_0000_0000_0000) - 1.0;
+        doubles.push(below_one * f64::from(number));
+    }
+    let singles: Vec<_> = (0..5_000)
+        .map(|_| f32::from_bits(u32::try_from(next() >> 32).unwrap()))
+        .filter(|single| single.is_finite())
+        .collect();
+    let engine = memory().await;
+    for _ in 0..2 {
+        let sent = (doubles.clone(), singles.clone());
+        let call = engine.call("replay.floats", &1, DAY);
+        let (back_doubles, back_singles): (Vec<f64>, Vec<f32>) =
+            call.run(async { Ok::<_, Error>(sent) }).await.unwrap();
+        let differ = std::iter::zip(&doubles, &back_doubles)
+            .find(|(sent, back)| sent.to_bits() != back.to_bits());
+        assert_eq!(differ, None);
+        let differ = std::iter::zip(&singles, &back_singles)
+            .find(|(sent, back)| sent.to_bits() != back.to_bits());
+        assert_eq!(differ, None);
+    }
+}

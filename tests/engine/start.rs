@@ -86,6 +86,17 @@ async fn knobs_outside_of_their_limits_are_refused() {
                 .await,
             "reserve timeout",
         ),
+        (
+            builder()
+                .reserve_timeout(Duration::from_secs(601))
+                .build()
+                .await,
+            "reserve timeout",
+        ),
+        (
+            builder().reserve_timeout(Duration::MAX).build().await,
+            "reserve timeout",
+        ),
     ] {
         match built {
             Err(Error::Misuse { reason }) => assert!(reason.contains(what), "{reason}"),

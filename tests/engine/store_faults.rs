@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use idem::store::Store as _;
 use idem::{Engine, Error, How, Outcome, StoreErrorKind, observe};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::faulty::{Fault, Faulty};
 use crate::{DAY, Runs, idle, until};
@@ -171,8 +171,7 @@ async fn an_answer_that_the_store_refuses_for_good_lapses_to_unknown() {
 
 #[tokio::test]
 async fn a_store_that_hangs_is_an_error_in_time() {
-    let never = Arc::new(Notify::new());
-    let store = Faulty::default().on_reserve(vec![Fault::HoldUntil(never); 100]);
+    let store = Faulty::default().on_reserve(vec![Fault::Hang; 100]);
     let (engine, runs) = (engine(&store).await, Runs::default());
     let started = tokio::time::Instant::now();
     let (answer, _) = call(&engine, &runs).await;
@@ -200,4 +199,67 @@ async fn a_caller_that_leaves_while_reserving_gives_the_key_back() {
     assert_eq!(answer, Ok(1));
     assert_eq!(outcome.unwrap().attempt, 1);
     assert_eq!(store.kind(), "faulty");
+}
+
+/// An engine that gives a call to the store up soon, and its lease late.
+async fn impatient(store: &Faulty) -> Engine {
+    Engine::builder(store.clone())
+        .lease(Duration::from_secs(2))
+        .grace(Duration::ZERO)
+        .store_timeout(Duration::from_millis(50))
+        .reserve_timeout(Duration::from_millis(200))
+        .build()
+        .await
+        .unwrap()
+}
+
+/// Calls one key; the body declares that nothing happened.
+async fn release(engine: &Engine, gate: oneshot::Receiver<()>) -> Result<usize, Error> {
+    let call = engine.call("faults.call", &1, DAY);
+    let call = call.on_error(idem::on_error::Release).run(async move {
+        gate.await.ok();
+        Err(Error::NoContext)
+    });
+    call.await
+}
+
+#[tokio::test]
+async fn a_reservation_that_lands_late_on_a_released_record_is_given_back() {
+    let store = Faulty::default();
+    let (engine, runs) = (impatient(&store).await, Runs::default());
+    let (_, gate) = oneshot::channel();
+    assert_eq!(release(&engine, gate).await, Err(Error::NoContext));
+
+    let store = store.on_reserve(vec![Fault::Hang; 100]);
+    let (answer, _) = call(&engine, &runs).await;
+    assert!(matches!(answer, Err(Error::Store(error)) if error.is_ambiguous()));
+    store.heal();
+    // It was given back once, in vain.
+    until(|| store.farewells_answered() != 0).await;
+    store.land().await;
+    assert_eq!(call(&engine, &runs).await.0, Ok(1), "no body had run");
+}
+
+#[tokio::test]
+async fn a_first_try_that_lands_after_the_second_was_answered_is_given_back() {
+    let store = Faulty::default().on_reserve([Fault::Hang]);
+    let (engine, runs) = (impatient(&store).await, Runs::default());
+    let other = Engine::builder(store.inner.clone()).build().await.unwrap();
+    let (open, gate) = oneshot::channel();
+    let running = tokio::spawn({
+        let other = other.clone();
+        async move { release(&other, gate).await }
+    });
+    until(|| other.stats().attempts != 0 && !store.inner.is_empty()).await;
+    let rejected = engine
+        .call("faults.call", &1, DAY)
+        .on_in_progress(idem::OnInProgress::Reject)
+        .run(async { Ok::<usize, Error>(0) });
+    assert!(rejected.await.unwrap_err().is_in_progress());
+    assert_eq!(store.reserves(), 2);
+    open.send(()).unwrap();
+    assert_eq!(running.await.unwrap(), Err(Error::NoContext));
+
+    store.land().await;
+    assert_eq!(call(&engine, &runs).await.0, Ok(1), "no body had run");
 }

@@ -1,14 +1,16 @@
 //! A holder that comes back late: it never overwrites, and its caller never
 //! gets its value as if it were recorded.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use idem::store::MemoryStore;
 use idem::testing::ManualClock;
 use idem::{Engine, Error, How, OnUnknown, observe};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use crate::DAY;
+use crate::faulty::{Fault, Faulty};
+use crate::{DAY, Runs, until};
 
 const LEASE: Duration = Duration::from_secs(3600);
 
@@ -111,4 +113,61 @@ async fn a_late_holder_that_nobody_replaced_delivers_the_truth() {
     assert_eq!(late.await.unwrap().as_deref(), Ok("slow"));
     let healed = other.call("late", &1, DAY).run(never()).await;
     assert_eq!(healed.as_deref(), Ok("slow"));
+}
+
+#[tokio::test]
+async fn a_reply_that_takes_longer_than_the_lease_begins_no_body() {
+    let clock = ManualClock::new();
+    let held = Arc::new(Notify::new());
+    let store = Faulty::behind(MemoryStore::with_clock(clock.clone()))
+        .on_reserve([Fault::HoldReply(Arc::clone(&held))]);
+    let slow = Engine::builder(store.clone())
+        .lease(LEASE)
+        .max_run(LEASE)
+        .grace(Duration::ZERO)
+        .clock(clock.clone())
+        .build()
+        .await
+        .unwrap();
+    let quick = engine(&store.inner).await;
+    let runs = Runs::default();
+    let call = |engine: &Engine, name: &'static str| {
+        let runs = runs.clone();
+        let call = engine.call("zombie", &1, DAY).on_unknown(OnUnknown::Rerun);
+        call.run(async move {
+            runs.add();
+            Answer::Ok(name.to_owned())
+        })
+    };
+    let late = tokio::spawn(call(&slow, "slow"));
+    until(|| store.reserves() != 0).await;
+    clock.advance(LEASE * 2);
+    assert_eq!(call(&quick, "quick").await.as_deref(), Ok("quick"));
+    held.notify_one();
+    assert_eq!(late.await.unwrap().as_deref(), Ok("quick"));
+    assert_eq!(runs.count(), 1);
+}
+
+#[tokio::test]
+async fn a_reply_that_takes_longer_than_the_lease_is_confirmed_if_nobody_took_over() {
+    let clock = ManualClock::new();
+    let held = Arc::new(Notify::new());
+    let store = Faulty::behind(MemoryStore::with_clock(clock.clone()))
+        .on_reserve([Fault::HoldReply(Arc::clone(&held))]);
+    let engine = Engine::builder(store.clone())
+        .lease(LEASE)
+        .max_run(LEASE)
+        .clock(clock.clone())
+        .build()
+        .await
+        .unwrap();
+    let call = engine.call("late", &1, DAY);
+    let late = tokio::spawn(call.run_detailed(async { Answer::Ok("late".to_owned()) }));
+    until(|| store.reserves() != 0).await;
+    clock.advance(LEASE * 2);
+    held.notify_one();
+    let (answer, outcome) = late.await.unwrap();
+    assert_eq!(answer.as_deref(), Ok("late"));
+    assert_eq!((outcome.how, outcome.attempt), (How::Executed, 1));
+    assert_eq!(store.reserves(), 1);
 }

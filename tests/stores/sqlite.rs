@@ -585,6 +585,31 @@ async fn a_bad_job_fails_alone() {
 }
 
 #[tokio::test]
+async fn what_nobody_waits_for_any_more_is_not_done_when_the_lock_is_free() {
+    let file = File::new();
+    let store = file.open().await;
+    let (holder, _) = win(&store, &request(1, 1)).await;
+    let release = Release {
+        holder,
+        ttl_us: None,
+        probed: false,
+    };
+    assert_eq!(store.release(&release).await, Ok(Written::Done));
+    let mut other = file.raw().await;
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    for claim in 2..=5 {
+        let request = request(1, claim);
+        let soon = Duration::from_millis(20);
+        let late = tokio::time::timeout(soon, store.reserve(&request)).await;
+        late.unwrap_err();
+    }
+    other.execute("COMMIT").await.unwrap();
+    // Asked last, so answered last.
+    let (_, won) = win(&store, &request(1, 6)).await;
+    assert_eq!(won.attempt, 2, "of those that gave up, none has the key");
+}
+
+#[tokio::test]
 async fn a_full_disk_runs_nothing_and_loses_nothing() {
     let file = File::new();
     let store = file.open().await;

@@ -71,7 +71,7 @@ fn name_required(args: &Args, function: &FnInput, diagnostics: &mut Diagnostics)
         .params
         .iter()
         .any(|param| matches!(param, GenericParam::Type(_) | GenericParam::Const(_)));
-    let what = if sig.receiver().is_some() || mentions_self_type(function) {
+    let what = if sig.receiver().is_some() || mentions_self_type(args, function) {
         "method a stable `name`, such as `name = \"payments.charge\"`: methods of different types"
     } else if generic || has_impl_argument(function) {
         "generic function a stable `name`, such as `name = \"payments.charge\"`: its instances"
@@ -82,8 +82,15 @@ fn name_required(args: &Args, function: &FnInput, diagnostics: &mut Diagnostics)
     diagnostics.report(sig.ident.span(), message);
 }
 
-fn mentions_self_type(function: &FnInput) -> bool {
-    syntax::find_ident(function.signature_tokens(), &|ident| ident == "Self").is_some()
+/// Without a receiver, only `Self` shows that a function is in an `impl` block.
+fn mentions_self_type(args: &Args, function: &FnInput) -> bool {
+    [
+        args.tokens.clone(),
+        function.signature_tokens(),
+        function.body.clone(),
+    ]
+    .into_iter()
+    .any(syntax::mentions_self_type)
 }
 
 fn has_impl_argument(function: &FnInput) -> bool {

@@ -4,7 +4,8 @@
 use quote::ToTokens as _;
 use syn::{FnArg, Ident};
 
-use super::{Context, borrows, parameters, receiver};
+use super::{Context, bindings, borrows, receiver};
+use crate::args::Args;
 use crate::diagnostics::Diagnostics;
 use crate::input::FnInput;
 use crate::plan::Driver;
@@ -12,13 +13,14 @@ use crate::{rename, syntax};
 
 /// Applies the rules to the list that was written.
 pub(crate) fn check(
+    args: &Args,
     context: &Context,
     function: &FnInput,
     cloneable: &[Ident],
     diagnostics: &mut Diagnostics,
 ) {
     listed(context, function, cloneable, diagnostics);
-    self_in_literals(context, function, diagnostics);
+    self_in_literals(args, context, function, diagnostics);
 }
 
 /// The borrowed parameters that `clone` could name.
@@ -32,7 +34,7 @@ pub(crate) fn cloneable(function: &FnInput) -> Vec<Ident> {
             }
             FnArg::Typed(typed) => {
                 borrows::find_borrow(&typed.ty).and(borrows::referent(&typed.ty))?;
-                Some(parameters::plain_name(&typed.pat)?.clone())
+                Some(bindings::plain_name(&typed.pat)?.clone())
             }
         })
         .collect()
@@ -82,13 +84,22 @@ fn listed(
 }
 
 /// A literal hides `self` from the renaming that `clone = self` needs.
-fn self_in_literals(context: &Context, function: &FnInput, diagnostics: &mut Diagnostics) {
-    let clones_self = context.clones.iter().any(|name| name == "self");
-    if clones_self && let Some(span) = rename::find_self_in_literal(function.body.clone()) {
-        diagnostics.report(
-            span,
-            "`{self}` in a literal cannot be seen by `clone = self`: write `{}` and pass `self` as \
-             an argument",
-        );
+fn self_in_literals(
+    args: &Args,
+    context: &Context,
+    function: &FnInput,
+    diagnostics: &mut Diagnostics,
+) {
+    if !context.clones.iter().any(|name| name == "self") {
+        return;
+    }
+    for tokens in [args.probe().to_token_stream(), function.body.clone()] {
+        if let Some(span) = rename::find_self_in_literal(tokens) {
+            diagnostics.report(
+                span,
+                "`{self}` in a literal cannot be seen by `clone = self`: write `{}` and pass `self` \
+                 as an argument",
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! `Plan`, or every broken rule is reported. One small function a rule.
 
 mod arguments;
+mod bindings;
 mod borrows;
 mod boxed;
 mod clones;

@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use proc_macro2::Span;
 use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
-use syn::visit_mut::{self, VisitMut};
-use syn::{
-    Attribute, FnArg, GenericParam, Ident, Pat, PatIdent, PatType, Receiver, ReceiverKind, Token,
-    Type,
-};
+use syn::visit_mut::VisitMut as _;
+use syn::{FnArg, GenericParam, Ident, PatType, Receiver, ReceiverKind, Type};
 
+use super::bindings::{
+    Bindings, CFG, LEVELS, describe, name_wildcard, only, plain_name, take_expectations,
+};
 use super::{Context, borrows, clones, receiver};
 use crate::args::Args;
 use crate::diagnostics::Diagnostics;
@@ -40,11 +39,12 @@ pub(crate) fn plan(
     });
     let planner = Planner {
         context,
+        is_async: function.sig.asyncness.is_some(),
         words,
         type_params: type_params.collect(),
         cloneable: clones::cloneable(function),
     };
-    clones::check(context, function, &planner.cloneable, diagnostics);
+    clones::check(args, context, function, &planner.cloneable, diagnostics);
     let inputs = function.sig.inputs.iter_mut().enumerate();
     inputs
         .map(|(index, input)| match input {
@@ -56,6 +56,8 @@ pub(crate) fn plan(
 
 struct Planner<'a> {
     context: &'a Context,
+    /// An `async fn`, whose future holds every argument.
+    is_async: bool,
     /// What body and attribute mention.
     words: HashSet<String>,
     type_params: Vec<Ident>,
@@ -73,7 +75,10 @@ impl Planner<'_> {
 
     fn receiver(&self, receiver: &Receiver, diagnostics: &mut Diagnostics) -> Param {
         let name = receiver::name(receiver);
-        let mut param = Param::default();
+        let mut param = Param {
+            cfgs: only(&receiver.attrs, CFG),
+            ..Param::default()
+        };
         if let Some(span) = receiver::find_mut(receiver) {
             diagnostics.report(
                 span,
@@ -91,6 +96,7 @@ impl Planner<'_> {
             param.cloned = Some(Cloned {
                 owned: syntax::own_ident("self"),
                 ty: receiver::referent(receiver).unwrap_or(ty),
+                generic: false,
                 mutability: receiver.mutability,
                 name,
             });
@@ -98,7 +104,7 @@ impl Planner<'_> {
         }
         match borrow {
             Some(span) if self.detached() => {
-                self.refuse_borrow(&name, span, diagnostics);
+                self.refuse_borrow(Some(&name), "`self`", span, diagnostics);
             }
             Some(_) => {}
             None => {
@@ -111,29 +117,17 @@ impl Planner<'_> {
 
     fn typed(&self, index: usize, typed: &mut PatType, diagnostics: &mut Diagnostics) -> Param {
         let mut param = Param {
-            cfgs: cfgs(&typed.attrs),
+            cfgs: only(&typed.attrs, CFG),
             ..Param::default()
         };
-        if let Pat::Wild(wild) = &*typed.pat {
-            let place = wild.underscore_token.span;
-            let mut name = syntax::own_ident(&format!("argument{index}"));
-            name.set_span(syntax::at(place));
-            param.captures.push(name.clone());
-            *typed.pat = Pat::Ident(PatIdent {
-                attrs: Vec::new(),
-                by_ref: None,
-                mutability: None,
-                ident: name,
-                subpat: None,
-            });
-        }
         let name = plain_name(&typed.pat).cloned();
-        let described = name
-            .as_ref()
-            .map_or_else(|| "_".to_owned(), Ident::to_string);
+        let described = describe(&typed.pat);
+        if self.is_async {
+            param.captures.extend(name_wildcard(&mut typed.pat, index));
+        }
         if let Some(span) = borrows::find_mut(&typed.ty) {
             let message = format!(
-                "`{described}` would not be changed when a recorded answer is replayed: take it \
+                "{described} would not be changed when a recorded answer is replayed: take it \
                  without `&mut`, and return the new value in the answer"
             );
             diagnostics.report(span, message);
@@ -156,24 +150,26 @@ impl Planner<'_> {
             param.cloned = Some(Cloned {
                 name: name.clone(),
                 owned: syntax::own_ident(&format!("own{index}")),
+                generic: self.is_generic(&ty),
                 ty,
                 mutability: None,
             });
         } else if self.detached() {
             match borrows::find_borrow(&typed.ty) {
                 Some(span) => {
-                    let name = name.unwrap_or_else(|| Ident::new("argument", span));
-                    self.refuse_borrow(&name, span, diagnostics);
+                    self.refuse_borrow(name.as_ref(), &described, span, diagnostics);
                 }
                 None => param.check = self.check(&typed.ty),
             }
         }
-        let rebound: Vec<Ident> = bindings
-            .rebinds
-            .iter()
-            .map(|(_, name)| name.clone())
-            .collect();
+        let rebound = bindings.rebound();
         param.rebinds = bindings.rebinds;
+        if !param.rebinds.is_empty() {
+            param.lints = only(&typed.attrs, LEVELS);
+            if name.is_some() {
+                param.lints.extend(take_expectations(&mut typed.attrs));
+            }
+        }
         if param.cloned.is_none() {
             let wanted = bindings.names.into_iter().filter(|name| {
                 !rebound.contains(name) && !param.captures.contains(name) && self.takes(name)
@@ -184,93 +180,62 @@ impl Planner<'_> {
         param
     }
 
-    /// A name that occurs nowhere stays out, so that rustc warns about it.
+    /// A name that occurs nowhere stays out, so that rustc warns about it. One
+    /// that starts with `_` moves in, so that it lives as long as the body; not
+    /// where a future is returned, which holds what its block mentions.
     fn takes(&self, name: &Ident) -> bool {
         let name = name.unraw().to_string();
-        name.starts_with('_') || self.words.contains(&name)
+        (self.is_async && name.starts_with('_')) || self.words.contains(&name)
     }
 
     fn check(&self, ty: &Type) -> Option<MoveCheck> {
         let tokens = ty.to_token_stream();
-        let has_impl = syntax::find_ident(tokens.clone(), &|ident| ident == "impl").is_some();
+        let has_impl = syntax::find_ident(tokens, &|ident| ident == "impl").is_some();
         if !self.detached() || has_impl {
             return None;
         }
-        let generic = syntax::find_ident(tokens, &|ident| self.type_params.contains(ident));
         Some(MoveCheck {
             ty: ty.clone(),
-            generic: generic.is_some(),
+            generic: self.is_generic(ty),
         })
     }
 
+    fn is_generic(&self, ty: &Type) -> bool {
+        let names_one = |ident: &Ident| self.type_params.contains(ident);
+        syntax::find_ident(ty.to_token_stream(), &names_one).is_some()
+    }
+
     /// The body outlives the caller, so it cannot borrow from it.
-    fn refuse_borrow(&self, name: &Ident, span: Span, diagnostics: &mut Diagnostics) {
-        if self.context.clones.contains(name) {
+    fn refuse_borrow(
+        &self,
+        name: Option<&Ident>,
+        described: &str,
+        span: Span,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if name.is_some_and(|name| self.context.clones.contains(name)) {
             // The rules of `clone` have said why this one cannot be cloned.
             return;
         }
-        let borrowed = if name == "self" {
-            "`self`"
-        } else {
-            &format!("`{name}`")
-        };
         let mut ways = Vec::new();
-        if self.cloneable.contains(name) {
+        if name.is_some_and(|name| self.cloneable.contains(name)) {
             let names: Vec<String> = self.cloneable.iter().map(Ident::to_string).collect();
             ways.push(match names.as_slice() {
                 [one] => format!("write `clone = {one}`"),
                 several => format!("write `clone = ({})`", several.join(", ")),
             });
         }
-        ways.push(if name == "self" {
+        ways.push(if name.is_some_and(|name| name == "self") {
             "take `self: Arc<Self>`".to_owned()
         } else {
             "take it owned".to_owned()
         });
         let message = format!(
-            "{borrowed} is borrowed, but the body runs in a task of its own, so that it finishes \
+            "{described} is borrowed, but the body runs in a task of its own, so that it finishes \
              when its caller goes away: {}, or choose `on_cancel = abandon` (a caller that goes away \
              then leaves the outcome unknown)",
             ways.join(", ")
         );
         diagnostics.report(span, message);
-    }
-}
-
-/// The name of a parameter that is no pattern.
-pub(crate) fn plain_name(pat: &Pat) -> Option<&Ident> {
-    match pat {
-        Pat::Ident(PatIdent {
-            by_ref: None,
-            subpat: None,
-            ident,
-            ..
-        }) => Some(ident),
-        _ => None,
-    }
-}
-
-fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
-    let cfgs = attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
-    cfgs.cloned().collect()
-}
-
-/// Collects the names that a pattern binds, and takes out their `mut`.
-#[derive(Default)]
-struct Bindings {
-    names: Vec<Ident>,
-    rebinds: Vec<(Token![mut], Ident)>,
-    by_ref: Option<Span>,
-}
-
-impl VisitMut for Bindings {
-    fn visit_pat_ident_mut(&mut self, binding: &mut PatIdent) {
-        self.names.push(binding.ident.clone());
-        if let Some(by_ref) = &binding.by_ref {
-            self.by_ref = self.by_ref.or(Some(by_ref.span()));
-        } else if let Some(mutability) = binding.mutability.take() {
-            self.rebinds.push((mutability, binding.ident.clone()));
-        }
-        visit_mut::visit_pat_ident_mut(self, binding);
     }
 }

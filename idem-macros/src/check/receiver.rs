@@ -32,6 +32,7 @@ pub(crate) fn referent(receiver: &Receiver) -> Option<Type> {
 /// Where the receiver borrows from the caller.
 pub(crate) fn find_borrow(receiver: &Receiver) -> Option<Span> {
     match &receiver.kind {
+        ReceiverKind::Reference(_, Some(lifetime), None) if lifetime.ident == "static" => None,
         ReceiverKind::Reference(and, ..) => Some(and.span),
         ReceiverKind::Typed(_, ty) => borrows::find_borrow(ty),
         _ => None,

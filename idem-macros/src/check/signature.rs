@@ -11,7 +11,7 @@ use super::borrows;
 use crate::diagnostics::Diagnostics;
 use crate::input::FnInput;
 use crate::plan::Shape;
-use crate::shape::{self, Recognised};
+use crate::shape::{self, Output, Recognised};
 use crate::syntax;
 
 /// Applies the rules; finds out how the function is asynchronous and what
@@ -61,16 +61,16 @@ fn keywords(function: &FnInput, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The shape, and the tokens of the answer's type, if one is written.
+/// The shape, and the type of the answer, if one is written.
 fn asynchronous(
     function: &FnInput,
     diagnostics: &mut Diagnostics,
-) -> Option<(Shape, Option<Type>)> {
+) -> Option<(Shape, Option<Output>)> {
     let sig = &function.sig;
     if sig.asyncness.is_some() {
         let answer = match &sig.output {
             ReturnType::Default => None,
-            ReturnType::Type(_, ty) => Some((**ty).clone()),
+            ReturnType::Type(_, ty) => Some(Output::Written((**ty).clone())),
         };
         return Some((Shape::AsyncFn, answer));
     }
@@ -91,7 +91,15 @@ fn asynchronous(
             None
         }
         Recognised::No => {
-            diagnostics.report(sig.fn_token.span, "`#[idempotent]` needs an `async fn`");
+            let message = if syntax::find_ident(function.body.clone(), &|ident| ident == "block_on")
+                .is_some()
+            {
+                "`#[idempotent]` needs an `async fn`: an attribute above it, such as \
+                 `#[tokio::test]`, has taken the `async` away; put `#[idempotent]` above that one"
+            } else {
+                "`#[idempotent]` needs an `async fn`"
+            };
+            diagnostics.report(sig.fn_token.span, message);
             None
         }
     }
@@ -99,16 +107,21 @@ fn asynchronous(
 
 fn answer_type(
     function: &FnInput,
-    answer: Option<Type>,
+    answer: Option<Output>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Type> {
-    let Some(answer) = answer else {
-        diagnostics.report(
-            function.sig.ident.span(),
-            "an `#[idempotent]` function returns `Result<T, E>`, so that an error of the engine has \
-             somewhere to go: add `-> Result<(), Error>`",
-        );
-        return None;
+    let answer = match answer {
+        Some(Output::Written(answer)) => answer,
+        // What an alias stands for is the compiler's to judge.
+        Some(Output::Projected(answer)) => return Some(answer),
+        None => {
+            diagnostics.report(
+                function.sig.ident.span(),
+                "an `#[idempotent]` function returns `Result<T, E>`, so that an error of the engine \
+                 has somewhere to go: add `-> Result<(), Error>`",
+            );
+            return None;
+        }
     };
     if let Type::Never(never) = &answer {
         diagnostics.report(

@@ -5,36 +5,39 @@ use proc_macro2::{Delimiter, Group, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
-use super::{bounds, call, private, quiet};
+use super::{bounds, call, import, private, quiet};
 use crate::plan::{Cloned, Driver, Plan};
 use crate::{rename, syntax};
 
 /// Everything between the function's braces. `block` are the user's statements,
 /// which `braces` surrounded.
 pub(super) fn body(plan: &Plan, block: TokenStream, braces: Span) -> TokenStream {
+    let import = import(plan);
     let checks = bounds::move_checks(plan);
     let call = call::call(plan);
     let ops = bounds::ops(plan);
     let clones = clones(plan);
     let future = future(plan, block, braces);
     let driver = driver(plan, &future);
-    quote!(#checks #call #ops #clones #driver)
+    quote!(#import #checks #call #ops #clones #driver)
 }
 
 /// Hands the future over. Located at the function's name, where rustc then says
-/// that a future is not `Send`.
+/// that a future is not `Send`. Some people want every `return` to be written.
 fn driver(plan: &Plan, future: &TokenStream) -> TokenStream {
     let place = plan.function.sig.ident.span();
     let span = syntax::at(place);
-    let private = private(plan, place);
+    let private = private(place);
     match plan.driver {
         Driver::Detached => quote_spanned! {span=>
             let __idem_run = #private::detached(__idem_call, __idem_ops, #future);
-            __idem_run.await
+            return __idem_run.await
         },
         Driver::InPlace => quote_spanned! {span=>
             let __idem_body = ::core::pin::pin!(#future);
-            #private::in_place(__idem_call, __idem_ops, __idem_body).await
+            // Not the tail: in edition 2024 its temporaries would move.
+            let __idem_answer = #private::in_place(__idem_call, __idem_ops, __idem_body).await;
+            return __idem_answer
         },
     }
 }
@@ -46,9 +49,14 @@ fn future(plan: &Plan, block: TokenStream, braces: Span) -> TokenStream {
     let probe = probe(plan);
     let rebinds = rebinds(plan);
     let block = user_block(plan, block, braces);
-    quote_spanned! {Span::mixed_site()=>
-        async move { #never #captures #borrows #probe #rebinds #block }
-    }
+    let inside = quote_spanned! {Span::mixed_site()=>
+        #never #captures #borrows #probe #rebinds #block
+    };
+    // Coverage counts what lies inside of a body's own braces: the user's. And
+    // rustc calls the variables of a block that comes from a macro just "value".
+    let mut future = Group::new(Delimiter::Brace, inside);
+    future.set_span(braces);
+    quote_spanned!(braces=> async move #future)
 }
 
 /// A `return` that is never taken pins the type of the block, so that arms are
@@ -65,7 +73,8 @@ fn never(plan: &Plan) -> TokenStream {
 }
 
 /// Borrowing a binding moves it in as a whole, also when the body uses only one
-/// of its fields: a permit lives as long as the body.
+/// of its fields: a permit lives as long as the body. Captures are dropped in the
+/// order of their first use, so the last argument comes first, as in any function.
 fn captures(plan: &Plan) -> TokenStream {
     let captures = plan.params.iter().flat_map(|param| {
         let cfgs = &param.cfgs;
@@ -74,14 +83,19 @@ fn captures(plan: &Plan) -> TokenStream {
             quote_spanned!(Span::mixed_site()=> #(#cfgs)* #quiet let _ = &#name;)
         })
     });
-    captures.collect()
+    let captures: Vec<TokenStream> = captures.collect();
+    captures.into_iter().rev().collect()
 }
 
 /// The clones that the body's task owns, made by the caller.
 fn clones(plan: &Plan) -> TokenStream {
     let clones = plan.params.iter().filter_map(|param| {
         let Cloned {
-            name, owned, ty, ..
+            name,
+            owned,
+            ty,
+            generic,
+            ..
         } = param.cloned.as_ref()?;
         let place = if name == "self" {
             name.span()
@@ -89,9 +103,14 @@ fn clones(plan: &Plan) -> TokenStream {
             ty.span()
         };
         let span = syntax::at(place);
-        let private = private(plan, place);
+        let private = private(place);
         let cfgs = &param.cfgs;
-        Some(quote_spanned!(span=> #(#cfgs)* let #owned = #private::to_owned::<#ty>(#name);))
+        let to_owned = if *generic {
+            quote_spanned!(span=> to_owned)
+        } else {
+            quote_spanned!(span=> to_movable)
+        };
+        Some(quote_spanned!(span=> #(#cfgs)* let #owned = #private::#to_owned::<#ty>(#name);))
     });
     clones.collect()
 }
@@ -105,6 +124,7 @@ fn borrows_of_clones(plan: &Plan) -> TokenStream {
             owned,
             ty,
             mutability,
+            ..
         } = cloned;
         let cfgs = &param.cfgs;
         let span = Span::mixed_site();
@@ -120,17 +140,25 @@ fn borrows_of_clones(plan: &Plan) -> TokenStream {
 
 /// `on_unknown = recover(expr)`: what the outside world knows is asked in the
 /// body's own future, so that the probe may borrow what the body consumes.
+///
+/// The `None` tells what the probe is to give, so that a wrong one is one error,
+/// at the expression.
 fn probe(plan: &Plan) -> TokenStream {
     let Some(expr) = &plan.recover else {
         return TokenStream::new();
     };
     let span = syntax::at(expr.span());
-    let private = private(plan, span);
+    let private = private(expr.span());
     let (map, _) = bounds::error_map(plan, expr.span());
-    let expr = renamed(plan, expr.to_token_stream());
+    let answer = syntax::respan(plan.answer.to_token_stream(), expr.span());
+    let operand = call::operand(expr, renamed(plan, expr.to_token_stream()));
     quote_spanned! {span=>
         if #private::must_probe() {
-            let __idem_probe = #private::probed(#expr, #map).await;
+            let __idem_probe = #private::probed(
+                ::core::option::Option::None::<#answer>,
+                #operand.await,
+                &#map,
+            );
             if let ::core::option::Option::Some(__idem_answer) = __idem_probe {
                 return __idem_answer;
             }
@@ -142,10 +170,11 @@ fn probe(plan: &Plan) -> TokenStream {
 /// sees them, and a reference may be set to one of the body's locals.
 fn rebinds(plan: &Plan) -> TokenStream {
     let rebinds = plan.params.iter().flat_map(|param| {
-        let cfgs = &param.cfgs;
+        let (cfgs, lints) = (&param.cfgs, &param.lints);
         param.rebinds.iter().map(move |(mutability, name)| {
             quote_spanned! {Span::mixed_site()=>
                 #(#cfgs)*
+                #(#lints)*
                 #[allow(clippy::shadow_same)]
                 let #mutability #name = #name;
             }

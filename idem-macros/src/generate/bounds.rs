@@ -18,7 +18,7 @@ use crate::syntax;
 pub(super) fn ops(plan: &Plan) -> TokenStream {
     let place = plan.answer.span();
     let span = syntax::at(place);
-    let private = private(plan, place);
+    let private = private(place);
     let answer = &plan.answer;
     let codec = match &plan.codec {
         Some(path) => syntax::respan(path.to_token_stream(), place),
@@ -37,7 +37,7 @@ pub(super) fn ops(plan: &Plan) -> TokenStream {
 /// The error policy, and its type.
 fn policy(plan: &Plan, place: Span) -> (TokenStream, TokenStream) {
     let span = syntax::at(place);
-    let private = private(plan, place);
+    let private = private(place);
     let (name, function) = match &plan.on_error {
         OnError::Store => ("Store", None),
         OnError::StoreText => ("StoreText", None),
@@ -60,7 +60,7 @@ fn policy(plan: &Plan, place: Span) -> (TokenStream, TokenStream) {
 /// How an error of the engine becomes the function's own, and the type of that.
 pub(super) fn error_map(plan: &Plan, place: Span) -> (TokenStream, TokenStream) {
     let span = syntax::at(place);
-    let private = private(plan, place);
+    let private = private(place);
     match &plan.map_err {
         Some(path) => (
             quote_spanned!(span=> #private::MapError(#path)),
@@ -79,7 +79,7 @@ pub(super) fn move_checks(plan: &Plan) -> TokenStream {
         let check = param.check.as_ref()?;
         let place = check.ty.span();
         let span = syntax::at(place);
-        let private = private(plan, place);
+        let private = private(place);
         let function = if check.generic {
             quote_spanned!(span=> sendable)
         } else {

@@ -17,7 +17,7 @@ use crate::syntax;
 /// block, on each edition, so that no borrow lives on across an `.await`.
 pub(super) fn call(plan: &Plan) -> TokenStream {
     let span = Span::mixed_site();
-    let private = private(plan, span);
+    let private = private(span);
     let site = site(plan);
     let call = &plan.call;
     let engine = call.engine.as_ref().map(|expr| step("engine", None, expr));
@@ -66,7 +66,12 @@ fn step(method: &str, label: Option<&str>, expr: &Expr) -> TokenStream {
     let span = syntax::at(expr.span());
     let method = syn::Ident::new(method, span);
     let label = label.map(|label| quote_spanned!(span=> #label,));
-    // What binds tighter than `&` needs no parentheses.
+    let operand = operand(expr, expr.to_token_stream());
+    quote_spanned!(span=> .#method(#label &#operand))
+}
+
+/// `tokens` of the expression, in parentheses unless it binds tighter than `&`.
+pub(super) fn operand(expr: &Expr, tokens: TokenStream) -> TokenStream {
     let tight = matches!(
         expr,
         Expr::Path(_)
@@ -80,17 +85,16 @@ fn step(method: &str, label: Option<&str>, expr: &Expr) -> TokenStream {
             | Expr::Tuple(_)
             | Expr::Array(_)
     );
-    let operand = if tight {
-        expr.to_token_stream()
-    } else {
-        quote_spanned!(span=> (#expr))
-    };
-    quote_spanned!(span=> .#method(#label &#operand))
+    if tight {
+        return tokens;
+    }
+    let span = syntax::at(expr.span());
+    quote_spanned!(span=> (#tokens))
 }
 
 fn ttl(plan: &Plan) -> TokenStream {
     let span = Span::mixed_site();
-    let private = private(plan, span);
+    let private = private(span);
     match &plan.call.ttl {
         TtlArg::Micros(micros) => {
             let micros = Literal::u64_suffixed(*micros);
@@ -106,7 +110,7 @@ fn ttl(plan: &Plan) -> TokenStream {
 
 fn site(plan: &Plan) -> TokenStream {
     let span = Span::mixed_site();
-    let private = private(plan, span);
+    let private = private(span);
     let site = &plan.site;
     let name = match &site.name {
         Some(name) => quote_spanned!(span=> Given(#name)),

@@ -5,6 +5,7 @@
 //! async fn charge(gateway: Gateway, order_id: OrderId, amount: u64) -> Result<Charge, E> { BODY }
 //!
 //! async fn charge(gateway: Gateway, order_id: OrderId, amount: u64) -> Result<Charge, E> {
+//!     use ::idem::__private;
 //!     movable::<Gateway>(); ..                        a check per parameter, at its type
 //!     let call = Call::new(const { &Site { .. } })    digests, from borrows; nothing runs yet
 //!         .ttl(..).key(&order_id).payload("amount", &amount);
@@ -27,9 +28,10 @@ mod call;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
+use syn::Ident;
 
 use crate::input::FnInput;
-use crate::plan::{Plan, Shape};
+use crate::plan::{Around, Plan, Shape};
 use crate::syntax;
 
 /// The expanded function.
@@ -47,9 +49,10 @@ pub(crate) fn generate(plan: &Plan) -> TokenStream {
         Shape::AsyncBlock(shape) => {
             let inner = body::body(plan, shape.block.stream(), shape.block.span());
             let block = quote_spanned!(Span::mixed_site()=> async move { #inner });
-            match &shape.boxed {
-                None => block,
-                Some(path) => quote_spanned!(Span::mixed_site()=> #path(#block)),
+            match &shape.around {
+                Around::Nothing => block,
+                Around::Call(path) => quote_spanned!(Span::mixed_site()=> #path(#block)),
+                Around::Method(method) => quote_spanned!(Span::mixed_site()=> #block #method),
             }
         }
     };
@@ -59,11 +62,26 @@ pub(crate) fn generate(plan: &Plan) -> TokenStream {
     tokens
 }
 
-/// `path::__private`, located at `place`, so that an error points there.
-fn private(plan: &Plan, place: Span) -> TokenStream {
-    let runtime = syntax::respan(plan.runtime.clone(), place);
+/// The runtime's part for generated code, located at `place`, so that an error
+/// points there.
+fn private(place: Span) -> Ident {
+    let mut name = Ident::new("__idem", Span::mixed_site());
+    name.set_span(syntax::at(place));
+    name
+}
+
+/// `use path::__private as ..;`: the only place that names the runtime, so that
+/// a wrong path is one error, at the path.
+fn import(plan: &Plan) -> TokenStream {
+    let runtime = &plan.runtime;
+    let place = runtime
+        .clone()
+        .into_iter()
+        .last()
+        .map_or_else(Span::call_site, |token| token.span());
     let span = syntax::at(place);
-    quote_spanned!(span=> #runtime::__private)
+    let name = private(place);
+    quote_spanned!(span=> use #runtime::__private as #name;)
 }
 
 /// Quiets a lint about statements that nobody wrote.

@@ -182,10 +182,12 @@ fn names() {
         "async fn f(self) -> Result<u32, E> { go() }",
         "give this method a stable `name`",
     );
-    item(
+    for associated in [
         "async fn f() -> Result<Self, E> { go() }",
-        "give this method a stable `name`",
-    );
+        "async fn f(id: u32) -> Result<u32, E> { Ok(id + Self::FEE) }",
+    ] {
+        item(associated, "give this method a stable `name`");
+    }
     item(
         "async fn f<T>(id: u32) -> Result<u32, E> { go() }",
         "give this generic function",
@@ -314,10 +316,17 @@ fn mutable_borrows() {
             "changes through `&mut self` are not repeated",
         );
     }
-    item(
-        "async fn f(n: &mut u8) -> Result<u32, E> { go() }",
-        "`n` would not be changed",
-    );
+    for (parameter, part) in [
+        ("n: &mut u8", "`n` would not be changed"),
+        ("_: &mut u8", "`_` would not be changed"),
+        (
+            "(a, b): (u8, &mut u8)",
+            "this argument would not be changed",
+        ),
+    ] {
+        let function = format!("async fn f({parameter}) -> Result<u32, E> {{ go() }}");
+        item(&function, part);
+    }
 }
 
 #[test]
@@ -365,7 +374,15 @@ fn shapes_that_are_refused() {
         ("impl S { async fn f() {} }", "not on an `impl` block"),
         ("unsafe impl S for T {}", "not on an `impl` block"),
         ("mod m { }", "not on a module"),
-        ("const X: u8 = 1;", "goes on an `async fn`"),
+        ("const X: u8 = 1;", "not on a constant"),
+        (
+            "fn f() -> Result<u32, E> { let body = async { go() }; return rt().block_on(body); }",
+            "put `#[idempotent]` above that one",
+        ),
+        (
+            "fn f(id: u32) -> BoxFuture<'static, Result<u32, E>> { go(); Box::pin(async move { go() }) }",
+            "move them into the `async` block",
+        ),
         ("async fn f(id: u32) -> Result<u32, E>;", "without a body"),
         (
             "#[idempotent(key = id)] async fn f(id: u32) -> Result<u32, E> { go() }",

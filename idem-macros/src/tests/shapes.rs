@@ -18,6 +18,7 @@ fn every_receiver_that_can_move() {
         "self: Arc<Self>",
         "self: Box<Self>",
         "self: &'static Self",
+        "&'static self",
     ] {
         let item = format!("async fn f({receiver}, id: u32) -> Result<u32, E> {{ self.go(id) }}");
         accepted(ATTR, &item);
@@ -93,6 +94,9 @@ fn futures_that_are_returned() {
     for item in [
         "fn f(id: u32) -> impl Future<Output = Result<u32, E>> + Send { async move { Ok(id) } }",
         "fn f(id: u32) -> Pin<Box<dyn Future<Output = Result<u32, E>> + Send>> { Box::pin(async move { Ok(id) }) }",
+        "fn f(id: u32) -> BoxFuture<'static, Result<u32, E>> { Box::pin(async move { Ok(id) }) }",
+        "fn f(id: u32) -> LocalBoxFuture<'static, Result<u32, E>> { async move { Ok(id) }.boxed_local() }",
+        "fn f(id: u32) -> jobs::Future { Box::pin(async { Ok(id) }) }",
     ] {
         accepted(ATTR, item);
     }
@@ -130,4 +134,51 @@ fn a_word_of_the_attribute_is_no_use_of_a_parameter() {
         "async fn f(id: u32, store: u8) -> Result<u32, E> { Ok(1) }",
     );
     assert!(!expansion.contains("& store"), "{expansion}");
+}
+
+#[test]
+fn cfg_attr_leaves_its_cfg_on_every_use() {
+    let expansion = accepted(
+        ATTR,
+        "async fn f(id: u32, #[cfg_attr(a, cfg(b), doc = \"x\")] only: u8) -> Result<u32, E> { Ok(only) }",
+    );
+    assert_eq!(
+        expansion.matches("# [cfg_attr (a , cfg (b))]").count(),
+        2,
+        "{expansion}"
+    );
+}
+
+#[test]
+fn lint_levels_reach_the_binding() {
+    let expansion = accepted(
+        ATTR,
+        "async fn f(id: u32, #[allow(x)] #[expect(y)] mut only: u8) -> Result<u32, E> { Ok(only) }",
+    );
+    assert_eq!(expansion.matches("# [allow (x)]").count(), 2, "{expansion}");
+    assert_eq!(
+        expansion.matches("# [expect (y)]").count(),
+        1,
+        "{expansion}"
+    );
+}
+
+#[test]
+fn a_returned_future_holds_only_what_its_block_mentions() {
+    let expansion = accepted(
+        ATTR,
+        "fn f(id: u32, _held: G, _: G) -> impl Future<Output = Result<u32, E>> { async move { Ok(id) } }",
+    );
+    assert!(!expansion.contains("& _held"), "{expansion}");
+    assert!(!expansion.contains("__idem_argument"), "{expansion}");
+}
+
+#[test]
+fn the_last_argument_is_captured_first() {
+    let expansion = accepted(
+        ATTR,
+        "async fn f(id: u32, a: u8, b: u8) -> Result<u32, E> { go(a, b) }",
+    );
+    let at = |name: &str| expansion.find(&format!("let _ = & {name} ;"));
+    assert!(at("b").is_some() && at("b") < at("a") && at("a") < at("id"));
 }

@@ -44,6 +44,8 @@ pub(crate) struct AttemptState {
     recovered: AtomicBool,
     /// Records of inner calls that found no answer.
     taints: Mutex<HashSet<[u8; 32]>>,
+    #[cfg(feature = "testing")]
+    runs: super::rehearsal::Runs,
 }
 
 impl AttemptState {
@@ -57,6 +59,10 @@ impl AttemptState {
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
+        #[cfg(feature = "testing")]
+        if phase == Phase::Running && !self.is_recovered() {
+            self.runs.add();
+        }
         self.phase.store(phase as u8, Ordering::SeqCst);
     }
 
@@ -209,6 +215,8 @@ impl Attempt {
             undecided: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
             taints: Mutex::default(),
+            #[cfg(feature = "testing")]
+            runs: engine.rehearsal.runs_of(&prepared.operation),
         });
         engine.renewals.hold(&state);
         Self {

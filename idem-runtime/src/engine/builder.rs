@@ -73,7 +73,8 @@ impl EngineBuilder {
     }
 
     /// Sets the secret that keys the digests. All engines on one store must
-    /// have the same one.
+    /// have the same one, from its first use on: none can be added, changed or
+    /// removed later.
     pub fn secret(mut self, secret: Secret) -> Self {
         self.secret = Some(secret);
         self
@@ -93,8 +94,8 @@ impl EngineBuilder {
     }
 
     /// Sets how long a lease is renewed. A body that runs longer is not
-    /// aborted, but its record lapses, and its answer is recorded only if
-    /// nobody took over.
+    /// aborted, but a warning is logged, its record lapses, and its answer is
+    /// recorded only if nobody took over.
     pub fn max_run(mut self, max_run: Duration) -> Self {
         self.limits.max_run = max_run;
         self
@@ -176,6 +177,8 @@ impl EngineBuilder {
                 limits: self.limits,
                 flights: Arc::new(Flights::new()),
                 renewals,
+                #[cfg(feature = "testing")]
+                rehearsal: super::rehearsal::Rehearsal::default(),
                 operations: Operations::default(),
                 attempts: Tracker::default(),
                 tasks: Tracker::default(),
@@ -190,7 +193,11 @@ impl EngineBuilder {
     fn check_limits(&self) -> Result<(), Error> {
         const DAY: Duration = Duration::from_secs(86_400);
         let limits = &self.limits;
-        let wrong = |what: &str| Err(Error::misuse(format!("the engine cannot start: {what}")));
+        let wrong = |what: &str| {
+            Err(Error::misuse_at_start(format!(
+                "the engine cannot start: {what}"
+            )))
+        };
         if self.namespace.is_empty() || self.namespace.len() > 128 {
             return wrong("a namespace has 1 to 128 bytes");
         }
@@ -244,7 +251,9 @@ impl EngineBuilder {
     async fn pin(&self, identity: &Identity) -> Result<Meta, Error> {
         let mut instance = [0; 16];
         getrandom::fill(&mut instance).map_err(|_| {
-            Error::misuse("the operating system gave no random bytes for the store's instance id")
+            Error::misuse_at_start(
+                "the operating system gave no random bytes for the store's instance id",
+            )
         })?;
         let ours = Meta {
             format: FORMAT.to_owned(),
@@ -253,15 +262,15 @@ impl EngineBuilder {
         };
         let pinned = conclude::bounded(self.limits.store_timeout, self.store.pin(&ours)).await?;
         let what = if pinned.format != ours.format {
-            "its records have another identity format; use the version of idem that wrote them, or an empty store"
+            "the records of this store have another identity format; use the version of idem that wrote them; an empty store forgets every answer"
         } else if pinned.secret_check != ours.secret_check {
-            "another secret was used with it; two secrets would give one key two records and run its body twice; set the same secret in every process, or use an empty store"
+            "this store was first used with another secret, or without one; two secrets would give one key two records and run its body twice; set the same secret in every process; an empty store forgets every answer"
         } else {
             return Ok(pinned);
         };
         Err(Error::Store(StoreError::new(
             StoreErrorKind::Misconfigured,
-            format!("the engine does not start on this store: {what}"),
+            format!("the engine does not start: {what}"),
         )))
     }
 }

@@ -324,9 +324,9 @@ impl Call {
     }
 
     fn check_name(&self, engine: &Inner, output: TypeId) -> Result<(), Error> {
-        if self.name.is_empty() || self.name.len() > MAX_NAME {
+        if !(1..=MAX_NAME).contains(&self.name.len()) || self.name.contains(char::is_control) {
             return Err(Error::misuse(format!(
-                "an operation's name has 1 to {MAX_NAME} bytes"
+                "an operation's name has 1 to {MAX_NAME} bytes and no control characters"
             )));
         }
         if self.derived && engine.limits.strict {

@@ -153,6 +153,7 @@ where
 ///
 /// Boxed, so that a caller's future grows by a pointer only. It is `Send`
 /// exactly if the body is.
+#[must_use = "futures do nothing unless awaited"]
 pub fn in_place<R, F>(
     call: Call,
     ops: Ops<R>,
@@ -192,6 +193,15 @@ async fn run<R>(
     parent: Option<&Context>,
 ) -> Result<R, Panic> {
     let state = &attempt.state;
+    #[cfg(feature = "testing")]
+    let crash = attempt
+        .engine
+        .rehearsal
+        .next_crash(&state.prepared.operation);
+    #[cfg(feature = "testing")]
+    if crash == Some(super::rehearsal::CrashPoint::BeforeBody) {
+        return Err(super::rehearsal::crash());
+    }
     state.enter(if state.must_probe() {
         Phase::Probing
     } else {
@@ -203,7 +213,10 @@ async fn run<R>(
         parent.cloned(),
     );
     let body = std::pin::pin!(context.scope(outcome::unobserved(body)));
-    let ended = CatchPanic(body).await;
+    let body = CatchPanic(body);
+    #[cfg(feature = "testing")]
+    let body = super::rehearsal::Mortal { body, state, crash };
+    let ended = body.await;
     fault::point("after-body").await;
     ended
 }
@@ -473,6 +486,11 @@ where
         state.enter(Phase::Returned);
         let result = match ended {
             Ok(result) => result,
+            #[cfg(feature = "testing")]
+            Err(panic) if super::rehearsal::is_crash(&*panic) => {
+                super::rehearsal::leave_behind(attempt);
+                return self.refuse(Error::ShuttingDown, Some(state.holder.id));
+            }
             Err(panic) => {
                 let end = End::Unknown(if probing {
                     state.mark_undecided()

@@ -128,7 +128,7 @@ async fn ask_until_answered(
         };
         let left_us = match reserved {
             Reserved::Won(won) => {
-                telemetry::won(&prepared.operation, &won);
+                telemetry::won(&prepared.operation, prepared.id(), &won);
                 let holder = Holder {
                     id: prepared.id(),
                     claim,

@@ -8,6 +8,8 @@ pub(crate) mod driver;
 mod enter;
 mod operations;
 mod plain;
+#[cfg(feature = "testing")]
+pub(crate) mod rehearsal;
 pub(crate) mod renewal;
 pub(crate) mod site;
 mod tracker;
@@ -76,6 +78,8 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) flights: Arc<Flights>,
     pub(crate) renewals: Renewals,
+    #[cfg(feature = "testing")]
+    pub(crate) rehearsal: rehearsal::Rehearsal,
     pub(crate) operations: Operations,
     /// Reservations that were won and have not ended.
     pub(crate) attempts: Tracker,
@@ -339,15 +343,17 @@ pub struct Drained {
 /// use must not depend on the order of start-up.
 pub fn install(engine: Engine) -> Result<(), Error> {
     INSTALLED.set(engine).map_err(|_| {
-        Error::misuse("an engine is installed already: install one, once, at start-up")
+        Error::misuse_at_start("an engine is installed already; this one was not installed: install one, once, at start-up")
     })
 }
 
 /// Opens the store of a URL and builds an engine on it, with the builder's
-/// defaults and the namespace `default`.
+/// defaults and the namespace `default`: without a secret, and so the store
+/// never takes one later.
 ///
-/// Schemes: `sqlite://PATH` (feature `sqlite`); the file and the schema are
-/// created if needed.
+/// Schemes: `sqlite://PATH` (feature `sqlite`), `postgres://…` or
+/// `postgresql://…` (feature `postgres`), `mysql://…` or `mariadb://…` (feature
+/// `mysql`); a file and the schema are created if needed.
 ///
 /// # Cancel safety
 /// Dropping the future leaves at most an empty schema behind.
@@ -364,10 +370,6 @@ pub fn install(engine: Engine) -> Result<(), Error> {
 /// let engine = idem::connect(&url).await?;
 /// # drop(engine); Ok(()) }
 /// ```
-#[cfg_attr(
-    not(feature = "sqlite"),
-    expect(clippy::unused_async, reason = "no store to open")
-)]
 pub async fn connect(url: &str) -> Result<Engine, Error> {
     let scheme = url.split(':').next().unwrap_or_default();
     match scheme {
@@ -376,12 +378,32 @@ pub async fn connect(url: &str) -> Result<Engine, Error> {
             let store = crate::store::SqliteStore::connect(url).await?;
             Engine::builder(store).build().await
         }
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => {
+            let store = crate::store::PostgresStore::connect(url).await?;
+            store.migrate().await?;
+            Engine::builder(store).build().await
+        }
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => {
+            let store = crate::store::MySqlStore::connect(url).await?;
+            store.migrate().await?;
+            Engine::builder(store).build().await
+        }
+        #[cfg(not(feature = "mysql"))]
+        "mysql" | "mariadb" => Err(Error::misuse_at_start(
+            "`mysql:` needs the feature `mysql` of idem-runtime",
+        )),
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => Err(Error::misuse_at_start(
+            "`postgres:` needs the feature `postgres` of idem-runtime",
+        )),
         #[cfg(not(feature = "sqlite"))]
-        "sqlite" => Err(Error::misuse(
+        "sqlite" => Err(Error::misuse_at_start(
             "`sqlite:` needs the feature `sqlite` of idem-runtime",
         )),
-        _ => Err(Error::misuse(
-            "the store's URL has a scheme that is not known: write `sqlite://PATH`",
+        _ => Err(Error::misuse_at_start(
+            "the store's URL has a scheme that is not known: write `sqlite://PATH`, `postgres://…` or `mysql://…`",
         )),
     }
 }

@@ -9,12 +9,18 @@ use super::site::Site;
 use crate::error::Error;
 use crate::sync::{Mutex, lock};
 
+/// File, line and column of an annotated function. A copy that another macro
+/// pasted has the same.
+type Place = (&'static str, u32, u32);
+
+fn shown((file, line, _): Place) -> String {
+    format!("{file}:{line}")
+}
+
 /// Where an operation is, and what it answers.
 #[derive(Debug, Default)]
 struct Operation {
-    /// File, line and column of the annotated function. A copy that another
-    /// macro pasted has the same.
-    place: Option<(&'static str, u32, u32)>,
+    place: Option<Place>,
     output: Option<TypeId>,
 }
 
@@ -39,17 +45,23 @@ impl Operations {
             },
         };
         // A plain call has no place of its own.
-        if place.is_some()
-            && *operation.place.get_or_insert(place.unwrap_or_default())
-                != place.unwrap_or_default()
-        {
-            return Err(Error::misuse(format!(
-                "two functions have the name `{name}` and would share records: give each a `name` of its own"
-            )));
+        if let Some(here) = place {
+            let first = *operation.place.get_or_insert(here);
+            if first != here {
+                return Err(Error::misuse(format!(
+                    "two functions have the name `{name}` and would share records, at {} and at {}: give each a `name` of its own",
+                    shown(first),
+                    shown(here)
+                )));
+            }
         }
         if *operation.output.get_or_insert(output) != output {
+            let at = operation
+                .place
+                .map(|place| format!(" (see {})", shown(place)))
+                .unwrap_or_default();
             return Err(Error::misuse(format!(
-                "the operation `{name}` answers with two types, so one could be read as the other: use a `name` for each"
+                "the operation `{name}`{at} answers with two types, so one could be read as the other: use a `name` for each"
             )));
         }
         Ok(())

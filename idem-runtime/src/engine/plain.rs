@@ -191,7 +191,7 @@ impl<P, M> PlainCall<P, M> {
         let map = self.map.clone();
         let body = async move {
             if __private::must_probe()
-                && let Some(answer) = __private::probed(probe, map).await
+                && let Some(answer) = __private::probed(None, probe.await, &map)
             {
                 return answer;
             }

@@ -47,6 +47,21 @@ pub fn path_of<T: ?Sized>(_: &T) -> &'static str {
     std::any::type_name::<T>()
 }
 
+/// Says whether generic arguments are none, or lifetimes, which tell no
+/// instances apart: `<'_, '_>`.
+fn only_lifetimes(arguments: &str) -> bool {
+    let inside = arguments
+        .trim_start_matches("::")
+        .strip_prefix('<')
+        .and_then(|rest| rest.strip_suffix('>'));
+    arguments.is_empty()
+        || inside.is_some_and(|inside| {
+            inside
+                .split(',')
+                .all(|argument| argument.trim().starts_with('\''))
+        })
+}
+
 impl Site {
     /// Returns whether a function at `path` may use the name derived from its
     /// module and identifier: a nested, associated or generic one would share
@@ -56,7 +71,8 @@ impl Site {
         path.trim_end_matches("::{{closure}}")
             .strip_prefix(self.module.replace("r#", "").as_str())
             .and_then(|rest| rest.strip_prefix("::"))
-            == Some(self.function)
+            .and_then(|rest| rest.strip_prefix(self.function))
+            .is_some_and(only_lifetimes)
     }
 
     /// Returns the derived name.

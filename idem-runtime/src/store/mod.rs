@@ -29,6 +29,12 @@
 //! the test of this contract.
 
 mod memory;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "_sql")]
+mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -37,6 +43,10 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 pub use self::memory::MemoryStore;
+#[cfg(feature = "mysql")]
+pub use self::mysql::MySqlStore;
+#[cfg(feature = "postgres")]
+pub use self::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
 use crate::error::StoreError;
@@ -72,7 +82,8 @@ pub enum Takeover {
 pub struct Reserve {
     /// The record.
     pub id: RecordId,
-    /// The operation's name, for operators.
+    /// The operation's name, for operators: at most 128 bytes, no control
+    /// characters.
     pub operation: String,
     /// Text for operators.
     pub label: Option<Label>,
@@ -270,12 +281,17 @@ pub enum Finding {
     /// A `SQLite` before 3.51.3 can damage a database that several connections
     /// write (<https://sqlite.org/wal.html#walresetbug>). Voids at-most-once.
     OldSqlite,
+    /// The store answers from a replica, which may not know of a reservation.
+    /// Voids at-most-once.
+    Replica,
+    /// The schema is missing or old. Nothing starts on it.
+    NoSchema,
     /// Records live in this process only. A warning.
     NotShared,
     /// The database file can be read by other users of the host. A warning.
     ReadableByOthers,
-    /// No secret is set, so low-entropy values can be guessed from digests.
-    /// A warning.
+    /// No secret is set, so low-entropy values can be guessed from digests; and
+    /// none can be added to this store later. A warning.
     NoSecret,
     /// The store holds times far ahead of its clock. A warning.
     ClockBehind,
@@ -285,7 +301,10 @@ impl Finding {
     /// Returns whether the promise of at most one run is void with it.
     #[must_use]
     pub fn voids_at_most_once(self) -> bool {
-        matches!(self, Self::NotDurable | Self::OldSqlite)
+        matches!(
+            self,
+            Self::NotDurable | Self::OldSqlite | Self::Replica | Self::NoSchema
+        )
     }
 }
 
@@ -294,9 +313,11 @@ impl std::fmt::Display for Finding {
         f.write_str(match self {
             Self::NotDurable => "the store does not flush commits to disk: an acknowledged reservation can be lost",
             Self::OldSqlite => "SQLite is older than 3.51.3: several connections can damage the file",
+            Self::Replica => "the store is a read replica, which may not know of a reservation: connect to the primary",
+            Self::NoSchema => "the schema is missing or old: call `migrate()` on the store first, or run its printed SQL",
             Self::NotShared => "records live in this process only and end with it",
             Self::ReadableByOthers => "the database file can be read by other users: set its mode to 0600",
-            Self::NoSecret => "no secret is set: low-entropy keys and payloads can be guessed from their digests",
+            Self::NoSecret => "no secret is set, and none can be added to this store later: low-entropy keys and payloads can be guessed from their digests; set one with `Engine::builder(..).secret(Secret::new(bytes)?)`",
             Self::ClockBehind => "the store holds times more than a day ahead of its clock: leases and TTLs stand still until the clock catches up",
         })
     }

@@ -33,6 +33,9 @@ enum Command {
     Confirm(Arc<AttemptState>, oneshot::Sender<Result<bool, StoreError>>),
     /// Marks everything still held unknown, and says how many there were.
     ShutDown(oneshot::Sender<usize>),
+    /// Renews everything held now, and says which lease of it is the shortest.
+    #[cfg(feature = "testing")]
+    RenewNow(std::sync::mpsc::Sender<Option<Duration>>),
 }
 
 impl Renewals {
@@ -101,6 +104,16 @@ impl Renewals {
         let (reply, answer) = oneshot::channel();
         self.send(Command::ShutDown(reply));
         answer.await.unwrap_or(0)
+    }
+
+    /// Renews everything held now, and returns the shortest lease of it.
+    ///
+    /// Blocks, which a thread and a runtime of their own make harmless.
+    #[cfg(feature = "testing")]
+    pub(crate) fn renew_now(&self) -> Option<Duration> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.send(Command::RenewNow(reply));
+        answer.recv().ok().flatten()
     }
 
     fn send(&self, command: Command) {

@@ -1,12 +1,12 @@
 //! The renewal thread's loop: one store call at a time, renewals first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use super::Command;
 use super::farewell::{Farewell, Goodbye, Latch};
 use crate::clock::{Clock, from_micros, micros};
-use crate::engine::attempt::AttemptState;
+use crate::engine::attempt::{AttemptState, Phase};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::panic::CatchPanic;
 use crate::record::{Claim, UnknownReason};
@@ -27,9 +27,13 @@ pub(super) struct Worker {
     /// None after an error, until it is opened again.
     renewer: Option<Box<dyn Renewer>>,
     held: HashMap<Claim, Arc<AttemptState>>,
+    /// Those of `held` that were warned about: longer than `max_run`.
+    overdue: HashSet<Claim>,
     next_renewal_us: i64,
     confirms: Vec<Confirm>,
     farewells: VecDeque<Farewell>,
+    #[cfg(feature = "testing")]
+    asked: Vec<std::sync::mpsc::Sender<Option<Duration>>>,
 }
 
 impl Worker {
@@ -43,9 +47,12 @@ impl Worker {
             clock,
             renewer: Some(renewer),
             held: HashMap::new(),
+            overdue: HashSet::new(),
             next_renewal_us: i64::MAX,
             confirms: Vec::new(),
             farewells: VecDeque::new(),
+            #[cfg(feature = "testing")]
+            asked: Vec::new(),
         }
     }
 
@@ -65,8 +72,10 @@ impl Worker {
             }
             // Each of these is one store call of bounded length, so a renewal
             // that is due never waits for more than one of them.
-            if self.now_us() >= self.next_renewal_us {
+            if self.is_renewal_due() {
                 self.renew_all().await;
+                #[cfg(feature = "testing")]
+                self.say_shortest();
             } else if !self.confirms.is_empty() {
                 self.confirm_all().await;
             } else {
@@ -78,6 +87,25 @@ impl Worker {
     /// Deadlines are those of this process: never a store's time.
     fn now_us(&self) -> i64 {
         micros(self.clock.monotonic())
+    }
+
+    fn is_renewal_due(&self) -> bool {
+        #[cfg(feature = "testing")]
+        if !self.asked.is_empty() {
+            return true;
+        }
+        self.now_us() >= self.next_renewal_us
+    }
+
+    /// Answers those who asked for the renewal that was just made.
+    #[cfg(feature = "testing")]
+    fn say_shortest(&mut self) {
+        let now_us = self.now_us();
+        let renewed = self.held.values().filter(|held| held.is_renewed_at(now_us));
+        let shortest = renewed.map(|held| held.prepared.lease_us()).min();
+        for reply in self.asked.drain(..) {
+            reply.send(shortest.map(from_micros)).ok();
+        }
     }
 
     async fn until_due(&self) {
@@ -103,6 +131,7 @@ impl Worker {
             }
             Command::LetGo(claim) => {
                 self.held.remove(&claim);
+                self.overdue.remove(&claim);
                 if self.held.is_empty() {
                     self.next_renewal_us = i64::MAX;
                 }
@@ -112,6 +141,8 @@ impl Worker {
                 self.farewells.push_back(farewell);
             }
             Command::Confirm(state, reply) => self.confirms.push((state, reply)),
+            #[cfg(feature = "testing")]
+            Command::RenewNow(reply) => self.asked.push(reply),
             Command::ShutDown(reply) => {
                 let latch = Latch::new(reply, self.held.len());
                 self.next_renewal_us = i64::MAX;
@@ -127,8 +158,20 @@ impl Worker {
         }
     }
 
+    /// Warns once about each body whose lease is no longer renewed.
+    fn warn_of_overdue(&mut self, now_us: i64) {
+        for (claim, state) in &self.held {
+            // One that has returned is renewed again until its end is told.
+            let overdue = !state.is_renewed_at(now_us) && state.phase() != Phase::Returned;
+            if overdue && self.overdue.insert(*claim) {
+                telemetry::max_run_over(state);
+            }
+        }
+    }
+
     async fn renew_all(&mut self) {
         let now_us = self.now_us();
+        self.warn_of_overdue(now_us);
         let due: Vec<_> = self
             .held
             .values()

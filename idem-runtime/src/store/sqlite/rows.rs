@@ -4,27 +4,10 @@ use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use sqlx::{Row as _, query::Query};
 
 use super::statements;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Element, Label, Record, Recorded, State, VersionBytes};
-
-/// A row that this version cannot read: nothing is decided on it.
-pub(super) fn damaged(what: &'static str) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Permanent,
-        format!("a record's {what} cannot be read"),
-    )
-}
-
-fn fixed<const N: usize>(bytes: Vec<u8>, what: &'static str) -> Result<[u8; N], StoreError> {
-    bytes.try_into().map_err(|_| damaged(what))
-}
-
-fn version(bytes: Option<Vec<u8>>) -> Result<Option<VersionBytes>, StoreError> {
-    bytes
-        .map(|bytes| VersionBytes::new(bytes).ok_or_else(|| damaged("version")))
-        .transpose()
-}
+use crate::record::{Claim, Label, Record, Recorded, State, VersionBytes};
+use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 
 /// Reads a column by its position in `columns!()`.
 struct Columns<'r>(&'r SqliteRow);
@@ -52,8 +35,7 @@ pub(super) fn record(row: &SqliteRow) -> Result<Record, StoreError> {
             row.get(4, "payload digest")?,
             "payload digest",
         )?),
-        elements: read_elements(&row.get::<Vec<u8>>(5, "payload elements")?)
-            .ok_or_else(|| damaged("payload elements"))?,
+        elements: read_elements(&row.get::<Vec<u8>>(5, "payload elements")?)?,
         state: State::from_code(row.get(6, "state")?).ok_or_else(|| damaged("state"))?,
         fence: row.get(7, "fence")?,
         attempt: row.get(8, "attempt")?,
@@ -100,7 +82,7 @@ fn answer(row: &Columns<'_>) -> Result<Option<Recorded>, StoreError> {
 
 pub(super) fn write(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
     let answer = record.answer.as_ref();
-    let version = |version: &Option<VersionBytes>| version.as_ref().map(|v| v.as_bytes().to_vec());
+    let bytes = |version: &Option<VersionBytes>| version.as_ref().map(|v| v.as_bytes().to_vec());
     sqlx::query(statements::WRITE)
         .bind(record.id.as_bytes().as_slice())
         .bind(record.operation.as_str())
@@ -125,9 +107,9 @@ pub(super) fn write(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
         .bind(answer.map(|answer| answer.failed))
         .bind(answer.map(|answer| answer.bytes.as_slice()))
         .bind(answer.map(|answer| answer.digest.as_slice()))
-        .bind(version(&record.version_applied))
-        .bind(version(&record.version_recorded))
-        .bind(version(&record.version_running))
+        .bind(bytes(&record.version_applied))
+        .bind(bytes(&record.version_recorded))
+        .bind(bytes(&record.version_running))
         .bind(
             record
                 .recorded_fingerprint
@@ -135,32 +117,4 @@ pub(super) fn write(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
                 .map(|fingerprint| fingerprint.as_bytes().to_vec()),
         )
         .bind(record.parent.as_ref().map(|id| id.as_bytes().to_vec()))
-}
-
-/// Each element: the label's length in two bytes, the label, eight bytes.
-fn write_elements(elements: &[Element]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for element in elements {
-        let label = element.label.as_bytes();
-        let len = u16::try_from(label.len()).unwrap_or(u16::MAX);
-        bytes.extend(len.to_be_bytes());
-        bytes.extend(&label[..usize::from(len)]);
-        bytes.extend(element.digest);
-    }
-    bytes
-}
-
-fn read_elements(mut bytes: &[u8]) -> Option<Vec<Element>> {
-    let mut elements = Vec::new();
-    while !bytes.is_empty() {
-        let (len, rest) = bytes.split_first_chunk()?;
-        let (label, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
-        let (digest, rest) = rest.split_first_chunk()?;
-        elements.push(Element {
-            label: String::from_utf8_lossy(label).into_owned(),
-            digest: *digest,
-        });
-        bytes = rest;
-    }
-    Some(elements)
 }

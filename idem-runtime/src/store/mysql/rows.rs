@@ -1,0 +1,135 @@
+//! Between rows and records.
+
+use sqlx::mysql::{MySql, MySqlArguments, MySqlRow};
+use sqlx::{Row as _, query::Query};
+
+use crate::error::StoreError;
+use crate::identity::{Fingerprint, RecordId};
+use crate::record::{Claim, Label, Record, Recorded, State, VersionBytes};
+use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
+
+/// What a look at a key found: the store's time, whether the record was there
+/// before, and the record.
+pub(super) struct Found {
+    pub(super) now_us: i64,
+    pub(super) before: bool,
+    pub(super) record: Option<Record>,
+}
+
+/// Columns before those of the record.
+const BEFORE: usize = 2;
+
+struct Columns<'r>(&'r MySqlRow);
+
+impl<'r> Columns<'r> {
+    fn get<T>(&self, at: usize, what: &'static str) -> Result<T, StoreError>
+    where
+        T: sqlx::Decode<'r, MySql> + sqlx::Type<MySql>,
+    {
+        self.0.try_get(BEFORE + at).map_err(|_| damaged(what))
+    }
+}
+
+pub(super) fn found(row: &MySqlRow) -> Result<Found, StoreError> {
+    let present = Columns(row).get::<Option<Vec<u8>>>(0, "id")?.is_some();
+    Ok(Found {
+        now_us: row.try_get(0).map_err(|_| damaged("time"))?,
+        before: row.try_get::<i64, _>(1).map_err(|_| damaged("presence"))? != 0,
+        record: present.then(|| record(row)).transpose()?,
+    })
+}
+
+fn record(row: &MySqlRow) -> Result<Record, StoreError> {
+    let row = Columns(row);
+    let digest = |at, what| -> Result<Option<[u8; 32]>, StoreError> {
+        let bytes: Option<Vec<u8>> = row.get(at, what)?;
+        bytes.map(|bytes| fixed(bytes, what)).transpose()
+    };
+    Ok(Record {
+        id: RecordId::from_bytes(fixed(row.get(0, "id")?, "id")?),
+        operation: row.get(1, "operation")?,
+        label: row.get::<Option<String>>(2, "label")?.map(Label::new),
+        scope: digest(3, "scope digest")?,
+        fingerprint: Fingerprint::from_bytes(fixed(
+            row.get(4, "payload digest")?,
+            "payload digest",
+        )?),
+        elements: read_elements(&row.get::<Vec<u8>>(5, "payload elements")?)?,
+        state: State::from_code(row.get(6, "state")?).ok_or_else(|| damaged("state"))?,
+        fence: row.get(7, "fence")?,
+        attempt: row.get(8, "attempt")?,
+        claim: Claim::from_bytes(fixed(row.get(9, "claim")?, "claim")?),
+        takeovers: row.get(10, "takeovers")?,
+        doubt: row.get(11, "doubt")?,
+        lease_until_us: row.get(12, "lease")?,
+        started_us: row.get(13, "start")?,
+        finished_us: row.get(14, "end")?,
+        expires_us: row.get(15, "expiry")?,
+        since_us: row.get(16, "since")?,
+        not_before_us: row.get(17, "not before")?,
+        reason: row.get(18, "reason")?,
+        answer: answer(&row)?,
+        version_applied: version(row.get(23, "version")?)?,
+        version_recorded: version(row.get(24, "version")?)?,
+        version_running: version(row.get(25, "version")?)?,
+        recorded_fingerprint: digest(26, "recorded payload digest")?.map(Fingerprint::from_bytes),
+        parent: digest(27, "parent")?.map(RecordId::from_bytes),
+    })
+}
+
+fn answer(row: &Columns<'_>) -> Result<Option<Recorded>, StoreError> {
+    let Some(bytes) = row.get::<Option<Vec<u8>>>(21, "answer")? else {
+        return Ok(None);
+    };
+    Ok(Some(Recorded {
+        codec: row.get(19, "codec")?,
+        failed: row.get(20, "kind of answer")?,
+        bytes,
+        // One of another length cannot match; the engine then says so.
+        digest: row
+            .get::<Vec<u8>>(22, "answer digest")?
+            .try_into()
+            .unwrap_or_default(),
+    }))
+}
+
+type Bound<'q> = Query<'q, MySql, MySqlArguments>;
+
+/// Binds the columns of a record, but for its id.
+pub(super) fn bind<'q>(query: Bound<'q>, record: &'q Record) -> Bound<'q> {
+    let answer = record.answer.as_ref();
+    let bytes = |version: &Option<VersionBytes>| version.as_ref().map(|v| v.as_bytes().to_vec());
+    query
+        .bind(record.operation.as_str())
+        .bind(record.label.as_ref().map(Label::as_str))
+        .bind(record.scope.as_ref().map(<[u8; 32]>::as_slice))
+        .bind(record.fingerprint.as_bytes().as_slice())
+        .bind(write_elements(&record.elements))
+        .bind(record.state.code())
+        .bind(record.fence)
+        .bind(record.attempt)
+        .bind(record.claim.as_bytes().as_slice())
+        .bind(record.takeovers)
+        .bind(record.doubt)
+        .bind(record.lease_until_us)
+        .bind(record.started_us)
+        .bind(record.finished_us)
+        .bind(record.expires_us)
+        .bind(record.since_us)
+        .bind(record.not_before_us)
+        .bind(record.reason)
+        .bind(answer.map(|answer| answer.codec.as_str()))
+        .bind(answer.map(|answer| answer.failed))
+        .bind(answer.map(|answer| answer.bytes.as_slice()))
+        .bind(answer.map(|answer| answer.digest.as_slice()))
+        .bind(bytes(&record.version_applied))
+        .bind(bytes(&record.version_recorded))
+        .bind(bytes(&record.version_running))
+        .bind(
+            record
+                .recorded_fingerprint
+                .as_ref()
+                .map(|f| f.as_bytes().to_vec()),
+        )
+        .bind(record.parent.as_ref().map(|id| id.as_bytes().to_vec()))
+}

@@ -1,0 +1,207 @@
+//! Every SQL text of this store, with the names of its tables filled in.
+
+use std::fmt;
+
+/// The store's time, from the clock or from a test, and not before what it was
+/// seen to be: two parameters.
+macro_rules! now {
+    () => {
+        "greatest(coalesce(?, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))), ?)"
+    };
+}
+
+macro_rules! columns {
+    () => {
+        "id, operation, label, scope_digest, payload_digest, payload_elements, state, fence, \
+         attempt, claim, takeovers, doubt, lease_until_us, started_us, finished_us, expires_us, \
+         since_us, not_before_us, reason, codec, failed, answer, answer_digest, version_applied, \
+         version_recorded, version_running, recorded_payload_digest, parent"
+    };
+}
+
+/// A fresh row: id, operation, label, scope, payload, elements, claim, lease,
+/// version, and the time.
+macro_rules! insert {
+    () => {
+        concat!(
+            "insert into {records} (id, operation, label, scope_digest, payload_digest, \
+               payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
+               started_us, version_running) \
+             select ?, ?, ?, ?, ?, ?, 0, last_insert_id(c.now), 1, ?, 0, false, c.now + ?, c.now, ? \
+             from (select @idem_found := 0, ", now!(), " as now) c"
+        )
+    };
+}
+
+/// `MariaDB`: a fresh key, or what stands there, in one trip. `@idem_found` only
+/// tells a repeated request from a first one.
+const RESERVE: &str = concat!(
+    insert!(),
+    " on duplicate key update id = if(@idem_found := 1, {records}.id, {records}.id) returning ",
+    now!(),
+    " as now, cast(@idem_found as signed) as found, ",
+    columns!()
+);
+
+/// `MySQL` has no `returning`: an error 1062 says that the key is there.
+const INSERT: &str = insert!();
+
+const FIND: &str = concat!(
+    "select ",
+    now!(),
+    " as now, cast(1 as signed) as found, ",
+    columns!(),
+    " from (select 1) one left join {records} on id = ?"
+);
+
+/// Writes what was decided on a record, if it is still the one that was seen:
+/// every other write changes one of these. The driver counts rows that match.
+const SWAP: &str = "update {records} set \
+     operation = ?, label = ?, scope_digest = ?, payload_digest = ?, payload_elements = ?, \
+     state = ?, fence = ?, attempt = ?, claim = ?, takeovers = ?, doubt = ?, lease_until_us = ?, \
+     started_us = ?, finished_us = ?, expires_us = ?, since_us = ?, not_before_us = ?, \
+     reason = ?, codec = ?, failed = ?, answer = ?, answer_digest = ?, version_applied = ?, \
+     version_recorded = ?, version_running = ?, recorded_payload_digest = ?, parent = ? \
+     where id = ? and state = ? and fence = ? and claim = ? and lease_until_us <=> ?";
+
+/// The end of an attempt in one trip: the transition of the same name. No
+/// assignment reads a column that an earlier one has set.
+const COMPLETE: &str = concat!(
+    "update {records} set \
+       version_applied = if(? and version_running is not null \
+           and (version_applied is null or version_applied < version_running), \
+         version_running, version_applied), \
+       version_recorded = version_running, version_running = null, \
+       recorded_payload_digest = null, \
+       expires_us = if(",
+    now!(),
+    " > 9223372036854775807 - ?, null, ",
+    now!(),
+    " + ?), \
+       finished_us = ",
+    now!(),
+    ", \
+       lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
+       reason = ?, codec = ?, failed = ?, answer = ?, answer_digest = ?, state = ? \
+     where id = ? and claim = ? and fence = ? and state in (0, 4)"
+);
+
+/// A batch of renewals; `{cases}` has the length of each lease.
+const RENEW: &str = concat!(
+    "update {records} set lease_until_us = ",
+    now!(),
+    " + case id {cases} end \
+     where state = 0 and (id, claim, fence) in ({holders})"
+);
+const HELD: &str = "select id, claim, fence from {records} \
+     where state = 0 and (id, claim, fence) in ({holders})";
+
+/// States 1 to 3 are released, completed and tombstone; see
+/// `Record::is_sweepable`.
+const SWEEP: &str = concat!(
+    "delete from {records} where expires_us < ",
+    now!(),
+    " - ? \
+     and state in (1, 2, 3) and version_applied is null order by expires_us limit ?"
+);
+
+const PIN: &str = "insert into {meta} (one, format, instance, secret_check) \
+     values (1, ?, ?, ?) on duplicate key update one = one";
+const META: &str = "select format, instance, secret_check from {meta}";
+
+const CHECK: &str = "select @@global.read_only = 1, \
+     @@global.innodb_flush_log_at_trx_commit = 1 and (@@global.log_bin = 0 or @@global.sync_binlog = 1), \
+     exists (select 1 from information_schema.tables \
+       where table_schema = coalesce(?, database()) and table_name = ?)";
+
+const CREATE_SCHEMA_TABLE: &str = "create table if not exists {schema} (
+    version int not null primary key, applied_us bigint not null) engine = InnoDB";
+const SCHEMA_VERSION: &str = "select cast(coalesce(max(version), 0) as signed) from {schema}";
+const SCHEMA_APPLIED: &str = "insert into {schema} (version, applied_us) \
+     values (?, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))) \
+     on duplicate key update version = version";
+
+/// The migrations in their order, each with its number.
+const MIGRATIONS: &[(i64, &str)] = &[(
+    1,
+    include_str!("../../../migrations/mysql/0001_records.sql"),
+)];
+
+/// The texts for one set of tables.
+#[derive(Clone)]
+pub(super) struct Statements {
+    /// Database and name of the table whose presence is looked for.
+    pub(super) records: (Option<String>, String),
+    /// What tells this set from others on the same server.
+    pub(super) place: String,
+    pub(super) reserve: String,
+    pub(super) insert: String,
+    pub(super) find: String,
+    pub(super) swap: String,
+    pub(super) complete: String,
+    renew: String,
+    held: String,
+    pub(super) sweep: String,
+    pub(super) pin: String,
+    pub(super) meta: String,
+    pub(super) check: &'static str,
+    pub(super) create_schema_table: String,
+    pub(super) schema_version: String,
+    pub(super) schema_applied: String,
+    pub(super) migrations: Vec<(i64, String)>,
+}
+
+impl fmt::Debug for Statements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Statements").field(&self.place).finish()
+    }
+}
+
+impl Statements {
+    /// Fills in names, which were validated: they are quoted, and nothing else
+    /// goes into a text.
+    pub(super) fn new(database: Option<&str>, prefix: &str) -> Self {
+        let quoted = |table: &str| match database {
+            Some(database) => format!("`{database}`.`{prefix}{table}`"),
+            None => format!("`{prefix}{table}`"),
+        };
+        let fill = |text: &str| {
+            text.replace("{records}", &quoted("records"))
+                .replace("{meta}", &quoted("meta"))
+                .replace("{schema}", &quoted("schema"))
+        };
+        Self {
+            records: (database.map(str::to_owned), format!("{prefix}records")),
+            place: quoted(""),
+            reserve: fill(RESERVE),
+            insert: fill(INSERT),
+            find: fill(FIND),
+            swap: fill(SWAP),
+            complete: fill(COMPLETE),
+            renew: fill(RENEW),
+            held: fill(HELD),
+            sweep: fill(SWEEP),
+            pin: fill(PIN),
+            meta: fill(META),
+            check: CHECK,
+            create_schema_table: fill(CREATE_SCHEMA_TABLE),
+            schema_version: fill(SCHEMA_VERSION),
+            schema_applied: fill(SCHEMA_APPLIED),
+            migrations: MIGRATIONS
+                .iter()
+                .map(|(number, sql)| (*number, fill(sql)))
+                .collect(),
+        }
+    }
+
+    /// Returns the renewal of so many leases, and the look at who is held.
+    pub(super) fn renewal(&self, leases: usize) -> (String, String) {
+        let cases = "when ? then ? ".repeat(leases);
+        let holders = vec!["(?, ?, ?)"; leases].join(", ");
+        let renew = self.renew.replace("{cases}", &cases);
+        (
+            renew.replace("{holders}", &holders),
+            self.held.replace("{holders}", &holders),
+        )
+    }
+}

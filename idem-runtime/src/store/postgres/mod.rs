@@ -1,0 +1,498 @@
+//! Records in Postgres.
+//!
+//! Each step is one autocommit statement. A reservation inserts or reads in one
+//! trip; what stands there is then decided by
+//! [`transition`], and a change is written only if the
+//! record is still the one that was seen (state, fence, claim and lease), else
+//! it is looked at again.
+//!
+//! | | |
+//! |---|---|
+//! | atomic primitive | `INSERT … ON CONFLICT DO NOTHING`, and guarded `UPDATE` |
+//! | clock | the server's `clock_timestamp()`; microseconds |
+//! | durability | that of `synchronous_commit`; a fail-over keeps a reservation only with a synchronous standby |
+//! | isolation needed | read committed; above it, conflicts are tried again |
+//! | largest answer | the engine's limit |
+//! | versions tested | 15 |
+//!
+//! Behind a pooler in transaction mode, use
+//! [`unnamed_statements`](PostgresOptions::unnamed_statements).
+
+mod error;
+mod renewer;
+mod rows;
+mod schema;
+mod statements;
+
+use async_trait::async_trait;
+use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow, Postgres};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use self::error::{is_conflict, store_error};
+use self::rows::Found;
+use self::statements::Statements;
+use super::{
+    Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
+    Sweep, Won, Written,
+};
+use crate::backoff;
+use crate::clock::Clock;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::fault;
+use crate::identity::RecordId;
+use crate::record::Record;
+use crate::store::sql::{damaged, write_elements};
+use crate::sync::{Arc, AtomicI64, Ordering};
+use crate::transition::{self, Decision};
+
+/// How often a step is tried when others are in the way of it.
+const TRIES: u32 = 10;
+
+/// A store in Postgres; see the [module page](self).
+///
+/// Clones share the pool.
+#[derive(Debug, Clone)]
+pub struct PostgresStore {
+    pool: PgPool,
+    texts: Arc<Texts>,
+}
+
+/// What statements are made of.
+#[derive(Debug)]
+struct Texts {
+    statements: Statements,
+    named: bool,
+    clock: Option<Arc<dyn Clock>>,
+    /// The latest time that the server told: it may step back, the store's
+    /// time does not.
+    latest_us: AtomicI64,
+}
+
+/// How to open a [`PostgresStore`].
+#[derive(Debug, Clone)]
+#[must_use = "call `connect` or `from_pool`"]
+pub struct PostgresOptions {
+    schema: Option<String>,
+    prefix: String,
+    connections: u32,
+    named: bool,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl PostgresOptions {
+    /// Sets the schema of the tables: 1 to 63 letters, digits and underscores,
+    /// not starting with a digit. By default that of the search path.
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = Some(schema.into());
+        self
+    }
+
+    /// Sets what the tables' names begin with, of the same form, up to 40
+    /// characters. By default `idem_`.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Sets the most connections of a pool that this opens: 1 to 1,000, by
+    /// default 10. None is held while a body runs or a caller waits.
+    pub fn connections(mut self, connections: u32) -> Self {
+        self.connections = connections.clamp(1, 1_000);
+        self
+    }
+
+    /// Prepares no statements by name, for poolers in transaction mode.
+    pub fn unnamed_statements(mut self) -> Self {
+        self.named = false;
+        self
+    }
+
+    /// Sets the store's clock, for tests; the server's otherwise.
+    #[cfg(feature = "testing")]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Opens a pool on a URL. The schema is not created: see
+    /// [`PostgresStore::migrate`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    ///
+    /// # Errors
+    /// If the URL or a name is not valid, or the server does not answer.
+    pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
+        let pool = PgPoolOptions::new()
+            .max_connections(self.connections)
+            // A ping before each statement would cost as much as the statement.
+            .test_before_acquire(false)
+            .connect(url)
+            .await
+            .map_err(|error| store_error(&error))?;
+        self.from_pool(pool)
+    }
+
+    /// Uses a pool of the user's. The schema is not created: see
+    /// [`PostgresStore::migrate`].
+    ///
+    /// # Errors
+    /// If a name is not valid.
+    pub fn from_pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
+        for (name, limit) in [
+            (self.schema.as_deref(), 63),
+            (Some(self.prefix.as_str()), 40),
+        ] {
+            if name.is_some_and(|name| !is_name(name, limit)) {
+                return Err(StoreError::new(
+                    StoreErrorKind::Misconfigured,
+                    "a schema or prefix consists of letters, digits and underscores, does not start with a digit, and is not too long",
+                ));
+            }
+        }
+        Ok(PostgresStore {
+            pool,
+            texts: Arc::new(Texts {
+                statements: Statements::new(self.schema.as_deref(), &self.prefix),
+                named: self.named,
+                clock: self.clock,
+                latest_us: AtomicI64::new(0),
+            }),
+        })
+    }
+}
+
+fn is_name(name: &str, limit: usize) -> bool {
+    let mut bytes = name.bytes();
+    bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && name.len() <= limit
+}
+
+impl PostgresStore {
+    /// Opens a pool on a URL, with the default options. The schema is not
+    /// created: see [`migrate`](Self::migrate).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    ///
+    /// # Errors
+    /// If the URL is not valid, or the server does not answer.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::options().connect(url).await
+    }
+
+    /// Uses a pool of the user's, with the default options.
+    ///
+    /// # Errors
+    /// None with the default options.
+    pub fn from_pool(pool: PgPool) -> Result<Self, StoreError> {
+        Self::options().from_pool(pool)
+    }
+
+    /// Returns the options to open a store with.
+    pub fn options() -> PostgresOptions {
+        PostgresOptions {
+            schema: None,
+            prefix: "idem_".to_owned(),
+            connections: 10,
+            named: true,
+            clock: None,
+        }
+    }
+
+    /// Creates the schema or brings it up to date.
+    ///
+    /// # Concurrent calls
+    /// Harmless from many processes at once: an advisory lock makes them take
+    /// turns.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the schema as it was or up to date.
+    ///
+    /// # Errors
+    /// If the user may not create tables, or the schema is newer than this
+    /// version.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        schema::migrate(&self.pool, &self.texts.statements).await
+    }
+
+    /// Returns the migrations as SQL, for people who run their own.
+    #[must_use]
+    pub fn schema_sql(&self) -> String {
+        schema::sql(&self.texts.statements)
+    }
+
+    /// Makes a reservation of a fresh key, or finds what stands there.
+    async fn insert_or_find(&self, request: &Reserve) -> Result<Found, StoreError> {
+        for number in 1..=TRIES {
+            let row = self
+                .texts
+                .query(&self.texts.statements.reserve)
+                .bind(request.id.as_bytes().as_slice())
+                .bind(request.operation.as_str())
+                .bind(request.label.as_ref().map(crate::record::Label::as_str))
+                .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
+                .bind(request.fingerprint.as_bytes().as_slice())
+                .bind(write_elements(&request.elements))
+                .bind(request.claim.as_bytes().as_slice())
+                .bind(request.lease_us)
+                .bind(
+                    request
+                        .version
+                        .as_ref()
+                        .map(|version| version.as_bytes().to_vec()),
+                )
+                .bind(self.texts.clock_us())
+                .bind(self.texts.floor_us())
+                .fetch_one(&self.pool)
+                .await;
+            match row {
+                Ok(row) => {
+                    let found = self.texts.found(&row)?;
+                    if found.won.is_some() || found.record.is_some() {
+                        return Ok(found);
+                    }
+                }
+                Err(error) if is_conflict(&error) => {}
+                Err(error) => return Err(store_error(&error)),
+            }
+            tokio::time::sleep(backoff::jittered(number) / 8).await;
+        }
+        Err(in_the_way())
+    }
+
+    async fn find(&self, id: &RecordId) -> Result<Found, StoreError> {
+        let row = self
+            .texts
+            .query(&self.texts.statements.find)
+            .bind(id.as_bytes().as_slice())
+            .bind(self.texts.clock_us())
+            .bind(self.texts.floor_us())
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        self.texts.found(&row)
+    }
+
+    /// Decides on a record and writes it if it is still the one that was seen.
+    async fn step<T>(
+        &self,
+        id: &RecordId,
+        decide: impl Fn(Option<&Record>, i64) -> Decision<T>,
+    ) -> Result<T, StoreError> {
+        for number in 1..=TRIES {
+            let found = self.find(id).await?;
+            let decision = decide(found.record.as_ref(), found.now_us);
+            let (Some(next), Some(seen)) = (decision.write, found.record) else {
+                return Ok(decision.reply);
+            };
+            if self.swap(&seen, &next).await? {
+                return Ok(decision.reply);
+            }
+            tokio::time::sleep(backoff::jittered(number) / 8).await;
+        }
+        Err(in_the_way())
+    }
+
+    /// Writes a record over the one that was seen; false if that has changed.
+    async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
+        let query = rows::bind(self.texts.query(&self.texts.statements.swap), next)
+            .bind(seen.state.code())
+            .bind(seen.fence)
+            .bind(seen.claim.as_bytes().as_slice())
+            .bind(seen.lease_until_us);
+        match query.execute(&self.pool).await {
+            Ok(done) => Ok(done.rows_affected() == 1),
+            Err(error) if is_conflict(&error) => Ok(false),
+            Err(error) => Err(store_error(&error)),
+        }
+    }
+}
+
+impl Texts {
+    fn query<'q>(&self, sql: &'q str) -> Query<'q, Postgres, PgArguments> {
+        // Only validated names were filled into the texts.
+        sqlx::query(AssertSqlSafe(sql)).persistent(self.named)
+    }
+
+    fn clock_us(&self) -> Option<i64> {
+        self.clock.as_ref().map(|clock| clock.unix_us())
+    }
+
+    fn floor_us(&self) -> i64 {
+        self.latest_us.load(Ordering::SeqCst)
+    }
+
+    fn found(&self, row: &PgRow) -> Result<Found, StoreError> {
+        let found = rows::found(row)?;
+        self.latest_us.fetch_max(found.now_us, Ordering::SeqCst);
+        Ok(found)
+    }
+}
+
+fn in_the_way() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Transient,
+        "other sessions kept changing the same record",
+    )
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn kind(&self) -> &'static str {
+        "postgres"
+    }
+
+    async fn pin(&self, meta: &Meta) -> Result<Meta, StoreError> {
+        let failed = |error: sqlx::Error| store_error(&error);
+        self.texts
+            .query(&self.texts.statements.pin)
+            .bind(meta.format.as_str())
+            .bind(meta.instance.as_slice())
+            .bind(meta.secret_check.as_slice())
+            .execute(&self.pool)
+            .await
+            .map_err(failed)?;
+        let row = self
+            .texts
+            .query(&self.texts.statements.meta)
+            .fetch_one(&self.pool)
+            .await
+            .map_err(failed)?;
+        let get = |at| row.try_get::<Vec<u8>, _>(at).map_err(failed);
+        Ok(Meta {
+            format: row.try_get(0).map_err(failed)?,
+            // The table checks the lengths.
+            instance: get(1)?.try_into().unwrap_or_default(),
+            secret_check: get(2)?.try_into().unwrap_or_default(),
+        })
+    }
+
+    async fn check(&self) -> Result<Vec<Finding>, StoreError> {
+        let row = self
+            .texts
+            .query(&self.texts.statements.check)
+            .bind(self.texts.statements.records.as_str())
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        let get = |at| row.try_get::<bool, _>(at).map_err(|_| damaged("settings"));
+        let mut findings = Vec::new();
+        if get(0)? {
+            findings.push(Finding::Replica);
+        }
+        if !get(1)? {
+            findings.push(Finding::NotDurable);
+        }
+        if !get(2)? {
+            findings.push(Finding::NoSchema);
+        }
+        Ok(findings)
+    }
+
+    async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
+        for number in 1..=TRIES {
+            let found = self.insert_or_find(request).await?;
+            if let Some(fence) = found.won {
+                fault::point("reserve-committed").await;
+                return Ok(Reserved::Won(Won {
+                    fence,
+                    attempt: 1,
+                    doubt: false,
+                    doubt_for_us: 0,
+                    resent: false,
+                }));
+            }
+            // Swept between the two looks: absent is no answer, ask again.
+            let Some(seen) = found.record else {
+                continue;
+            };
+            let decision = transition::reserve(Some(&seen), request, found.now_us);
+            let Some(next) = decision.write else {
+                return Ok(decision.reply);
+            };
+            if self.swap(&seen, &next).await? {
+                fault::point("reserve-committed").await;
+                return Ok(decision.reply);
+            }
+            tokio::time::sleep(backoff::jittered(number) / 8).await;
+        }
+        Err(in_the_way())
+    }
+
+    async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
+        let (state, reason, answer) = match &request.ending {
+            Ending::Answer(answer) => (2_i16, None, Some(answer)),
+            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
+        };
+        let holder = &request.holder;
+        let done = self
+            .texts
+            .query(&self.texts.statements.complete)
+            .bind(holder.id.as_bytes().as_slice())
+            .bind(holder.claim.as_bytes().as_slice())
+            .bind(holder.fence)
+            .bind(state)
+            .bind(request.ttl_us)
+            .bind(reason)
+            .bind(answer.map(|answer| answer.codec.as_str()))
+            .bind(answer.map(|answer| answer.failed))
+            .bind(answer.map(|answer| answer.bytes.as_slice()))
+            .bind(answer.map(|answer| answer.digest.as_slice()))
+            .bind(self.texts.clock_us())
+            .bind(self.texts.floor_us())
+            .fetch_optional(&self.pool)
+            .await;
+        match done {
+            Ok(Some(_)) => {
+                fault::point("complete-committed").await;
+                Ok(Written::Done)
+            }
+            Err(error) if !is_conflict(&error) => Err(store_error(&error)),
+            // Not this holder's any more, or done before: the record tells.
+            _ => {
+                self.step(&holder.id, |current, now_us| {
+                    transition::complete(current, request, now_us)
+                })
+                .await
+            }
+        }
+    }
+
+    async fn release(&self, request: &Release) -> Result<Written, StoreError> {
+        self.step(&request.holder.id, |current, now_us| {
+            transition::release(current, request, now_us)
+        })
+        .await
+    }
+
+    async fn mark_unknown(&self, request: &MarkUnknown) -> Result<Written, StoreError> {
+        self.step(&request.holder.id, |current, now_us| {
+            transition::mark_unknown(current, request, now_us)
+        })
+        .await
+    }
+
+    async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
+        let swept = self
+            .texts
+            .query(&self.texts.statements.sweep)
+            .bind(self.texts.clock_us())
+            .bind(self.texts.floor_us())
+            .bind(request.grace_us)
+            .bind(i64::from(request.limit))
+            .execute(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        Ok(swept.rows_affected())
+    }
+
+    async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {
+        let renewer = renewer::PostgresRenewer::open(self).await?;
+        Ok(Box::new(renewer))
+    }
+}

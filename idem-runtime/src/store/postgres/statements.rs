@@ -1,0 +1,253 @@
+//! Every SQL text of this store, with the names of its tables filled in.
+
+use std::fmt;
+
+/// The store's time, from the clock or from a test, and not before what it was
+/// seen to be. `clock_timestamp` goes on inside of a statement that waits.
+macro_rules! now {
+    ($clock:literal, $floor:literal) => {
+        concat!(
+            "greatest(coalesce(",
+            $clock,
+            "::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint), ",
+            $floor,
+            "::bigint)"
+        )
+    };
+}
+
+macro_rules! columns {
+    ($r:literal) => {
+        concat!(
+            $r,
+            "id, ",
+            $r,
+            "operation, ",
+            $r,
+            "label, ",
+            $r,
+            "scope_digest, ",
+            $r,
+            "payload_digest, ",
+            $r,
+            "payload_elements, ",
+            $r,
+            "state, ",
+            $r,
+            "fence, ",
+            $r,
+            "attempt, ",
+            $r,
+            "claim, ",
+            $r,
+            "takeovers, ",
+            $r,
+            "doubt, ",
+            $r,
+            "lease_until_us, ",
+            $r,
+            "started_us, ",
+            $r,
+            "finished_us, ",
+            $r,
+            "expires_us, ",
+            $r,
+            "since_us, ",
+            $r,
+            "not_before_us, ",
+            $r,
+            "reason, ",
+            $r,
+            "codec, ",
+            $r,
+            "failed, ",
+            $r,
+            "answer, ",
+            $r,
+            "answer_digest, ",
+            $r,
+            "version_applied, ",
+            $r,
+            "version_recorded, ",
+            $r,
+            "version_running, ",
+            $r,
+            "recorded_payload_digest, ",
+            $r,
+            "parent"
+        )
+    };
+}
+
+/// A fresh key, or what stands there, in one trip. If another session commits
+/// the same key between this statement's snapshot and its insert, neither is
+/// found: send it again.
+const RESERVE: &str = concat!(
+    "with c as materialized (select ",
+    now!("$10", "$11"),
+    " as now), \
+     ins as (insert into {records} (id, operation, label, scope_digest, payload_digest, \
+       payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
+       started_us, version_running) \
+       select $1, $2, $3, $4, $5, $6, 0, c.now, 1, $7, 0, false, c.now + $8, c.now, $9 from c \
+       on conflict (id) do nothing returning fence) \
+     select c.now, ins.fence as won, ",
+    columns!("r."),
+    " \
+     from c left join ins on true \
+     left join {records} r on r.id = $1 and not exists (select 1 from ins)"
+);
+
+const FIND: &str = concat!(
+    "select ",
+    now!("$2", "$3"),
+    " as now, null::bigint as won, ",
+    columns!("r."),
+    " \
+     from (select 1) one left join {records} r on r.id = $1"
+);
+
+/// Writes what was decided on a record, if it is still the one that was seen:
+/// every other write changes one of these.
+const SWAP: &str = "update {records} set \
+     operation = $2, label = $3, scope_digest = $4, payload_digest = $5, payload_elements = $6, \
+     state = $7, fence = $8, attempt = $9, claim = $10, takeovers = $11, doubt = $12, \
+     lease_until_us = $13, started_us = $14, finished_us = $15, expires_us = $16, \
+     since_us = $17, not_before_us = $18, reason = $19, codec = $20, failed = $21, answer = $22, \
+     answer_digest = $23, version_applied = $24, version_recorded = $25, version_running = $26, \
+     recorded_payload_digest = $27, parent = $28 \
+     where id = $1 and state = $29 and fence = $30 and claim = $31 \
+     and lease_until_us is not distinct from $32";
+
+/// The end of an attempt in one trip: the transition of the same name.
+const COMPLETE: &str = concat!(
+    "with c as materialized (select ",
+    now!("$11", "$12"),
+    " as now) \
+     update {records} r set state = $4, finished_us = c.now, \
+       expires_us = case when c.now > 9223372036854775807 - $5::bigint then null \
+                         else c.now + $5::bigint end, \
+       lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
+       reason = $6, codec = $7, failed = $8, answer = $9, answer_digest = $10, \
+       version_recorded = r.version_running, version_running = null, \
+       recorded_payload_digest = null, \
+       version_applied = case when $8 = false and r.version_running is not null \
+           and (r.version_applied is null or r.version_applied < r.version_running) \
+         then r.version_running else r.version_applied end \
+     from c where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state in (0, 4) \
+     returning c.now"
+);
+
+/// Locked in the order of their ids, so that two batches cannot block each
+/// other.
+const RENEW: &str = concat!(
+    "with c as materialized (select ",
+    now!("$5", "$6"),
+    " as now), \
+     h as (select * from unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[]) \
+       as h (id, claim, fence, lease_us)), \
+     held as (select r.id, h.lease_us from {records} r join h on r.id = h.id \
+       and r.claim = h.claim and r.fence = h.fence where r.state = 0 \
+       order by r.id for update of r) \
+     update {records} r set lease_until_us = c.now + held.lease_us \
+     from held, c where r.id = held.id returning r.id"
+);
+
+/// States 1 to 3 are released, completed and tombstone; see
+/// `Record::is_sweepable`.
+const SWEEP: &str = concat!(
+    "delete from {records} where id in (select id from {records} \
+     where expires_us is not null and expires_us < ",
+    now!("$1", "$2"),
+    " - $3::bigint \
+     and state in (1, 2, 3) and version_applied is null \
+     order by expires_us limit $4 for update skip locked)"
+);
+
+const PIN: &str = "insert into {meta} (one, format, instance, secret_check) \
+     values (1, $1, $2, $3) on conflict (one) do nothing";
+const META: &str = "select format, instance, secret_check from {meta}";
+
+const CHECK: &str = "select pg_is_in_recovery(), current_setting('fsync') = 'on' \
+     and current_setting('synchronous_commit') <> 'off', \
+     to_regclass($1) is not null";
+
+const CREATE_SCHEMA_TABLE: &str = "create table if not exists {schema} (
+    version integer not null primary key, applied_us bigint not null)";
+const SCHEMA_VERSION: &str = "select coalesce(max(version), 0) from {schema}";
+const SCHEMA_APPLIED: &str = "insert into {schema} (version, applied_us) \
+     values ($1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
+
+/// The migrations in their order, each with its number.
+const MIGRATIONS: &[(i32, &str)] = &[(
+    1,
+    include_str!("../../../migrations/postgres/0001_records.sql"),
+)];
+
+/// The texts for one set of tables.
+#[derive(Clone)]
+pub(super) struct Statements {
+    /// The table whose presence is looked for, as a quoted name.
+    pub(super) records: String,
+    /// What tells this set from others in the same database.
+    pub(super) place: String,
+    pub(super) reserve: String,
+    pub(super) find: String,
+    pub(super) swap: String,
+    pub(super) complete: String,
+    pub(super) renew: String,
+    pub(super) sweep: String,
+    pub(super) pin: String,
+    pub(super) meta: String,
+    pub(super) check: String,
+    pub(super) create_namespace: Option<String>,
+    pub(super) create_schema_table: String,
+    pub(super) schema_version: String,
+    pub(super) schema_applied: String,
+    pub(super) migrations: Vec<(i32, String)>,
+}
+
+impl fmt::Debug for Statements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Statements").field(&self.place).finish()
+    }
+}
+
+impl Statements {
+    /// Fills in names, which were validated: they are quoted, and nothing else
+    /// goes into a text.
+    pub(super) fn new(schema: Option<&str>, prefix: &str) -> Self {
+        let quoted = |table: &str| match schema {
+            Some(schema) => format!("\"{schema}\".\"{prefix}{table}\""),
+            None => format!("\"{prefix}{table}\""),
+        };
+        let fill = |text: &str| {
+            text.replace("{records}", &quoted("records"))
+                .replace("{meta}", &quoted("meta"))
+                .replace("{schema}", &quoted("schema"))
+                .replace("{expiry}", &format!("\"{prefix}records_expiry\""))
+        };
+        Self {
+            records: quoted("records"),
+            place: quoted(""),
+            reserve: fill(RESERVE),
+            find: fill(FIND),
+            swap: fill(SWAP),
+            complete: fill(COMPLETE),
+            renew: fill(RENEW),
+            sweep: fill(SWEEP),
+            pin: fill(PIN),
+            meta: fill(META),
+            check: fill(CHECK),
+            create_namespace: schema
+                .map(|schema| format!("create schema if not exists \"{schema}\"")),
+            create_schema_table: fill(CREATE_SCHEMA_TABLE),
+            schema_version: fill(SCHEMA_VERSION),
+            schema_applied: fill(SCHEMA_APPLIED),
+            migrations: MIGRATIONS
+                .iter()
+                .map(|(number, sql)| (*number, fill(sql)))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Proves that stores on database servers keep the contract, and what only a
+//! server can get wrong. `scripts/stores` starts the servers; without their
+//! URLs these tests fail.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[cfg(test)]
+mod mysql;
+#[cfg(test)]
+mod postgres;
+
+/// Returns the URL of a server, which must be there.
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test is told where its server is"
+)]
+fn url(variable: &str) -> String {
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} is not set: eval \"$(scripts/stores up)\""))
+}

@@ -1,0 +1,9 @@
+use idem::{Error, idempotent};
+
+#[idempotent(key = id, ttl = "24h")]
+async fn charge(id: u32) -> Result<u32, Error> {
+    let number: u32 = "1".parse()?;
+    Ok(id + number)
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use idem::{Error, Recovered, idempotent};
+
+async fn find(_: u32) -> Result<Recovered<u32>, Error> {
+    Ok(Recovered::NotDone)
+}
+
+#[idempotent(key = id, ttl = "24h", on_unknown = recover({ return Ok(id); find(id) }))]
+async fn charge(id: u32) -> Result<u32, Error> {
+    Ok(id)
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use idem::{Error, idempotent};
+
+fn disposition(_: &String) -> idem::Disposition {
+    idem::Disposition::Store
+}
+
+#[idempotent(key = id, ttl = "24h", on_error = classify(disposition))]
+async fn charge(id: u32) -> Result<u32, Error> {
+    Ok(id)
+}
+
+fn main() {}

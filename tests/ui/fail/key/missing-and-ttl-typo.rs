@@ -1,0 +1,8 @@
+use idem::{Error, idempotent};
+
+#[idempotent(tll = "24h")]
+async fn charge(id: u32) -> Result<u32, Error> {
+    Ok(id)
+}
+
+fn main() {}

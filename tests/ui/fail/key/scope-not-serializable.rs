@@ -1,0 +1,11 @@
+use idem::{Error, idempotent};
+
+struct Order;
+
+#[idempotent(key = id, ttl = "24h", scope = order)]
+async fn charge(id: u32, order: Order) -> Result<u32, Error> {
+    let _ = order;
+    Ok(id)
+}
+
+fn main() {}

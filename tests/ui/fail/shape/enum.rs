@@ -1,0 +1,8 @@
+use idem::idempotent;
+
+#[idempotent(key = id, ttl = "24h")]
+enum Charge {
+    Done,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use idem::idempotent;
+
+#[idempotent(key = id, ttl = "24h")]
+macro_rules! charge {
+    () => {};
+}
+
+fn main() {}
