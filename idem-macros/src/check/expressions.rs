@@ -41,6 +41,7 @@ pub(crate) fn check(args: &Args, function: &FnInput, diagnostics: &mut Diagnosti
                        a key repeats, or leave `payload` out";
         diagnostics.report(payload.word.span(), message);
     }
+    nothing_is_quoted(args, function, diagnostics);
     if let Some(expr) = args.probe() {
         recover_is_one_future(expr.to_token_stream(), diagnostics);
     }
@@ -180,6 +181,45 @@ fn key_is_not_constant(
     let message = "this key is the same for every call: every call after the first would get the \
                    first one's answer; use an argument, such as `key = order_id`";
     diagnostics.report(span, message);
+}
+
+/// An argument's name in quotes is a constant: all tenants would share a scope,
+/// and every payload would be equal. A key that is quoted as a whole is
+/// [`key_is_not_constant`]'s.
+fn nothing_is_quoted(args: &Args, function: &FnInput, diagnostics: &mut Diagnostics) {
+    let parts = |selection: &Selection| match selection {
+        Selection::Parts(parts) if !parts.iter().all(is_constant) => parts.clone(),
+        _ => Vec::new(),
+    };
+    let key = args.key.iter().flat_map(|key| parts(&key.value));
+    let payload = args
+        .payload
+        .iter()
+        .flat_map(|payload| payload.value.exprs().to_vec());
+    let scope = args.scope.iter().map(|scope| scope.value.clone());
+    let label = args.label.iter().map(|label| label.value.clone());
+    let all = key.map(|expr| (Keyword::Key, expr));
+    let all = all.chain(payload.map(|expr| (Keyword::Payload, expr)));
+    let all = all.chain(scope.map(|expr| (Keyword::Scope, expr)));
+    let all = all.chain(label.map(|expr| (Keyword::Label, expr)));
+    for (keyword, expr) in all {
+        let Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) = &expr
+        else {
+            continue;
+        };
+        if looks_like_expression(&text.value(), function) {
+            let message = format!(
+                "this text is the same for every call: in `{}`, write the expression without \
+                 quotes: `{}`",
+                keyword.word(),
+                text.value()
+            );
+            diagnostics.report(text.span(), message);
+        }
+    }
 }
 
 fn is_constant(expr: &Expr) -> bool {
