@@ -1,0 +1,197 @@
+//! Between a function's own types and the engine's bytes.
+//!
+//! Generated code is bound by the return type alone: everything that knows `T`,
+//! `E` and the codec is behind [`Driver`], in [`typed`] on the way in and in
+//! [`settle`] on the way out.
+
+mod settle;
+mod typed;
+
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+
+pub(crate) use self::typed::ops;
+use super::attempt::{Attempt, Phase};
+use super::call::Call;
+use crate::context::{self, Context};
+use crate::fault;
+use crate::outcome::{self, Outcome};
+use crate::panic::{CatchPanic, Panic};
+use crate::sync::Arc;
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The typed half of a call, behind a type that names only its answer.
+pub struct Ops<R>(Arc<dyn Driver<R>>);
+
+impl<R> std::fmt::Debug for Ops<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ops")
+    }
+}
+
+impl<R> Clone for Ops<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+trait Driver<R>: Send + Sync {
+    /// Runs the body in a task of its own.
+    fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Boxed<Finished<R>>;
+    /// Takes the reservation for a body that runs in its caller's task.
+    fn enter(self: Arc<Self>, call: Call) -> Boxed<Entered<R>>;
+    /// Tells the store how that body ended.
+    fn settle(self: Arc<Self>, attempt: Attempt, ended: Result<R, Panic>) -> Boxed<Finished<R>>;
+}
+
+/// Where a call in its caller's task stands.
+enum Entered<R> {
+    Won(Attempt),
+    Unprotected,
+    Finished(Finished<R>),
+}
+
+/// How a call ended.
+struct Finished<R> {
+    result: Result<R, Panic>,
+    outcome: Outcome,
+    /// What an enclosing attempt must know.
+    taint: Taint,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taint {
+    /// The engine found no answer.
+    Set(Option<crate::RecordId>),
+    /// There is an answer of the record.
+    Clear(crate::RecordId),
+    /// Neither.
+    None,
+}
+
+impl<R> Finished<R> {
+    /// Returns the answer to the caller, in the caller's own task.
+    fn give(self, parent: Option<&Context>) -> R {
+        if let Some(parent) = parent {
+            match self.taint {
+                Taint::Set(record) => parent.taint(record),
+                Taint::Clear(record) => parent.clear_taint(record),
+                Taint::None => {}
+            }
+        }
+        outcome::note(self.outcome);
+        match self.result {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+/// A call whose body runs in a task of its own.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Detached<R> {
+    future: Boxed<Finished<R>>,
+    parent: Option<Option<Context>>,
+}
+
+impl<R> std::fmt::Debug for Detached<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Detached")
+    }
+}
+
+impl<R> Future for Detached<R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
+        let this = &mut *self;
+        let parent = this.parent.get_or_insert_with(context::current);
+        this.future
+            .as_mut()
+            .poll(cx)
+            .map(|finished| finished.give(parent.as_ref()))
+    }
+}
+
+/// Runs the body in a task of its own: `on_cancel = finish`.
+pub fn detached<R, F>(call: Call, ops: Ops<R>, body: F) -> Detached<R>
+where
+    F: Future<Output = R> + Send + 'static,
+{
+    Detached {
+        future: ops.0.detached(call, Box::pin(body)),
+        parent: None,
+    }
+}
+
+/// Runs the body in its caller's task: `on_cancel = abandon`.
+///
+/// Boxed, so that a caller's future grows by a pointer only. It is `Send`
+/// exactly if the body is.
+#[must_use = "futures do nothing unless awaited"]
+pub fn in_place<R, F>(
+    call: Call,
+    ops: Ops<R>,
+    body: Pin<&mut F>,
+) -> Pin<Box<impl Future<Output = R> + use<'_, R, F>>>
+where
+    F: Future<Output = R>,
+{
+    Box::pin(enter_and_run(call, ops, body))
+}
+
+async fn enter_and_run<R, F>(call: Call, ops: Ops<R>, body: Pin<&mut F>) -> R
+where
+    F: Future<Output = R>,
+{
+    let parent = context::current();
+    let entered = Arc::clone(&ops.0).enter(call).await;
+    let finished = match entered {
+        Entered::Finished(finished) => finished,
+        Entered::Unprotected => {
+            let answer = context::unprotected(outcome::unobserved(body)).await;
+            outcome::note(Outcome::unprotected());
+            return answer;
+        }
+        Entered::Won(attempt) => {
+            let ended = run(&attempt, body, parent.as_ref()).await;
+            ops.0.settle(attempt, ended).await
+        }
+    };
+    finished.give(parent.as_ref())
+}
+
+/// Step two: polls the body, inside the context of its attempt.
+async fn run<R>(
+    attempt: &Attempt,
+    body: impl Future<Output = R>,
+    parent: Option<&Context>,
+) -> Result<R, Panic> {
+    let state = &attempt.state;
+    #[cfg(feature = "testing")]
+    let crash = attempt
+        .engine
+        .rehearsal
+        .next_crash(&state.prepared.operation);
+    #[cfg(feature = "testing")]
+    if crash == Some(super::rehearsal::CrashPoint::BeforeBody) {
+        return Err(super::rehearsal::crash());
+    }
+    state.enter(if state.must_probe() {
+        Phase::Probing
+    } else {
+        Phase::Running
+    });
+    let context = Context::new(
+        Arc::clone(&attempt.engine),
+        Arc::clone(state),
+        parent.cloned(),
+    );
+    let body = std::pin::pin!(context.scope(outcome::unobserved(body)));
+    let body = CatchPanic(body);
+    #[cfg(feature = "testing")]
+    let body = super::rehearsal::Mortal { body, state, crash };
+    let ended = body.await;
+    fault::point("after-body").await;
+    ended
+}

@@ -1,0 +1,301 @@
+//! The way in: from a call to a reservation or an answer.
+
+use std::any::TypeId;
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use super::{Boxed, Driver, Entered, Finished, Ops, Taint, run};
+use crate::answer::{ErrorMapping, ErrorPolicy};
+use crate::codec::Codec;
+use crate::context::{self, Context};
+use crate::engine::attempt::Attempt;
+use crate::engine::call::{Call, Prepared};
+use crate::engine::enter::{Caller, Entry, Presence, enter};
+use crate::engine::{Engine, Inner, Spawned};
+use crate::error::Error;
+use crate::fault;
+use crate::outcome::{self, How, Outcome};
+use crate::panic::Panic;
+use crate::record::TombstoneReason;
+use crate::singleflight::Landed;
+use crate::sync::Arc;
+
+/// Makes the typed half for one return type.
+pub(crate) fn ops<T, E, C, P, M>(policy: P, map: M) -> Ops<Result<T, E>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    P: ErrorPolicy<E>,
+    M: ErrorMapping<E>,
+    C: Codec<T, P::Kept>,
+{
+    Ops(Arc::new(Typed::<T, E, C, P, M> {
+        policy,
+        map,
+        types: PhantomData,
+    }))
+}
+
+pub(super) struct Typed<T, E, C, P, M> {
+    pub(super) policy: P,
+    map: M,
+    types: Types<T, E, C>,
+}
+
+/// Names types without owning values of them.
+type Types<T, E, C> = PhantomData<fn() -> (T, E, C)>;
+
+impl<T, E, C, P, M> Driver<Result<T, E>> for Typed<T, E, C, P, M>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    P: ErrorPolicy<E>,
+    M: ErrorMapping<E>,
+    C: Codec<T, P::Kept>,
+{
+    fn detached(
+        self: Arc<Self>,
+        call: Call,
+        body: Boxed<Result<T, E>>,
+    ) -> Boxed<Finished<Result<T, E>>> {
+        Box::pin(async move {
+            let (engine, prepared, parent) = match self.open(call) {
+                Opened::Ready(engine, prepared, parent) => (engine, prepared, parent),
+                Opened::Unprotected => {
+                    return Finished {
+                        result: Ok(context::unprotected(outcome::unobserved(body)).await),
+                        outcome: Outcome::unprotected(),
+                        taint: Taint::None,
+                    };
+                }
+                Opened::Refused(error, record) => return self.refuse(error, record),
+            };
+            let presence = Presence::new();
+            let caller = Caller(Arc::clone(&presence));
+            let id = prepared.id();
+            let task_of = Arc::clone(&engine);
+            let this = Arc::clone(&self);
+            let work = async move {
+                match enter(&engine, &prepared, &presence).await {
+                    Entry::Won(attempt) => {
+                        fault::point("before-body").await;
+                        // In both cases, dropping the attempt gives the
+                        // reservation back.
+                        if !presence.begin() {
+                            return None;
+                        }
+                        if attempt.engine.is_drained() {
+                            return Some(this.refuse(Error::ShuttingDown, Some(id)));
+                        }
+                        let ended = run(&attempt, body, parent.as_ref()).await;
+                        Some(this.conclude(attempt, ended).await)
+                    }
+                    entry => this.answer(&prepared, entry),
+                }
+            };
+            let spawned = task_of.spawn(work).await;
+            drop(caller);
+            self.finished(spawned, id)
+        })
+    }
+
+    fn enter(self: Arc<Self>, call: Call) -> Boxed<Entered<Result<T, E>>> {
+        Box::pin(async move {
+            let (engine, prepared) = match self.open(call) {
+                Opened::Ready(engine, prepared, _) => (engine, prepared),
+                Opened::Unprotected => return Entered::Unprotected,
+                Opened::Refused(error, record) => {
+                    return Entered::Finished(self.refuse(error, record));
+                }
+            };
+            let presence = Presence::new();
+            let caller = Caller(Arc::clone(&presence));
+            let id = prepared.id();
+            let task_of = Arc::clone(&engine);
+            let this = Arc::clone(&self);
+            let work = async move {
+                match enter(&engine, &prepared, &presence).await {
+                    Entry::Won(attempt) => {
+                        fault::point("before-body").await;
+                        // If the caller is gone, nobody takes this up, and
+                        // dropping it gives the reservation back.
+                        Some(if attempt.engine.is_drained() {
+                            Entered::Finished(this.refuse(Error::ShuttingDown, Some(id)))
+                        } else {
+                            Entered::Won(attempt)
+                        })
+                    }
+                    entry => this.answer(&prepared, entry).map(Entered::Finished),
+                }
+            };
+            let spawned = task_of.spawn(work).await;
+            drop(caller);
+            match spawned {
+                Spawned::Done(entered) => entered,
+                Spawned::Panicked(panic) => {
+                    Entered::Finished(self.finished(Spawned::Panicked(panic), id))
+                }
+                Spawned::Gone => Entered::Finished(self.finished(Spawned::Gone, id)),
+            }
+        })
+    }
+
+    fn settle(
+        self: Arc<Self>,
+        attempt: Attempt,
+        ended: Result<Result<T, E>, Panic>,
+    ) -> Boxed<Finished<Result<T, E>>> {
+        let id = attempt.state.holder.id;
+        let this = Arc::clone(&self);
+        // Spawned now, not when polled: what has returned is always recorded.
+        let engine = Arc::clone(&attempt.engine);
+        let work = engine.spawn(async move { Some(this.conclude(attempt, ended).await) });
+        Box::pin(async move { self.finished(work.await, id) })
+    }
+}
+
+/// A call before anything is awaited.
+enum Opened {
+    Ready(Arc<Inner>, Arc<Prepared>, Option<Context>),
+    Unprotected,
+    Refused(Error, Option<crate::RecordId>),
+}
+
+impl<T, E, C, P, M> Typed<T, E, C, P, M>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    P: ErrorPolicy<E>,
+    M: ErrorMapping<E>,
+    C: Codec<T, P::Kept>,
+{
+    fn open(&self, call: Call) -> Opened {
+        if call.is_unprotected() {
+            crate::telemetry::unprotected(call.name());
+            return Opened::Unprotected;
+        }
+        let engine = match Engine::find(call.engine.as_ref()) {
+            Ok(engine) => engine.inner,
+            Err(error) => return Opened::Refused(error, None),
+        };
+        let prepared = match call.prepare(&engine, C::ID, TypeId::of::<Result<T, E>>()) {
+            Ok(prepared) => Arc::new(prepared),
+            Err(error) => return Opened::Refused(error, None),
+        };
+        let id = prepared.id();
+        if engine.is_closing() {
+            return Opened::Refused(Error::ShuttingDown, Some(id));
+        }
+        // Found before anything is reserved: without it nothing can be spawned.
+        if engine.runtime().is_none() {
+            return Opened::Refused(
+                Error::misuse(
+                    "there is no tokio runtime: call from inside one, or build the engine inside one",
+                ),
+                Some(id),
+            );
+        }
+        let parent = context::current();
+        if parent
+            .as_ref()
+            .is_some_and(|parent| parent.holds(&engine, &id))
+        {
+            return Opened::Refused(Error::Reentrant, Some(id));
+        }
+        Opened::Ready(engine, prepared, parent)
+    }
+
+    /// How a call ended whose task did.
+    fn finished(
+        &self,
+        spawned: Spawned<Finished<Result<T, E>>>,
+        id: crate::RecordId,
+    ) -> Finished<Result<T, E>> {
+        match spawned {
+            Spawned::Done(finished) => finished,
+            // In the user's `Serialize`, `classify` or the like: it goes on in
+            // the caller, like a panic of the body.
+            Spawned::Panicked(panic) => Finished {
+                result: Err(panic),
+                outcome: Outcome::refused(Some(id)),
+                taint: Taint::Set(Some(id)),
+            },
+            Spawned::Gone => self.refuse(Error::ShuttingDown, Some(id)),
+        }
+    }
+
+    pub(super) fn refuse(
+        &self,
+        error: Error,
+        record: Option<crate::RecordId>,
+    ) -> Finished<Result<T, E>> {
+        crate::telemetry::refused(&error);
+        let taint = match &error {
+            // Its own record answers later, and must not clear this.
+            Error::Reentrant => Taint::Set(None),
+            error if error.taints() => Taint::Set(record),
+            _ => Taint::None,
+        };
+        Finished {
+            result: Ok(Err(self.map.map(error))),
+            outcome: Outcome::refused(record),
+            taint,
+        }
+    }
+
+    /// Gives what the store had, without polling the body. None if the caller
+    /// has left.
+    fn answer(&self, prepared: &Prepared, entry: Entry) -> Option<Finished<Result<T, E>>> {
+        let id = prepared.id();
+        match entry {
+            Entry::Recorded { landed, coalesced } => {
+                let how = if coalesced {
+                    How::Coalesced
+                } else {
+                    How::Replayed
+                };
+                crate::telemetry::call(&prepared.operation, how);
+                Some(self.replay(id, &landed, how))
+            }
+            Entry::Refused(error) => Some(self.refuse(error, Some(id))),
+            Entry::Left | Entry::Won(_) => None,
+        }
+    }
+
+    /// Step four: gives a recorded answer back.
+    pub(super) fn replay(
+        &self,
+        id: crate::RecordId,
+        landed: &Landed,
+        how: How,
+    ) -> Finished<Result<T, E>> {
+        let reason = if landed.answer.codec == Self::codec(landed.answer.failed) {
+            match C::decode(&landed.answer.bytes) {
+                Ok(answer) => {
+                    return Finished {
+                        result: Ok(self.restore(answer)),
+                        outcome: Outcome::replayed(how, id, landed),
+                        taint: Taint::Clear(id),
+                    };
+                }
+                Err(_) => TombstoneReason::NotDecodable,
+            }
+        } else {
+            TombstoneReason::OtherCodec
+        };
+        self.refuse(Error::NotReplayable { reason }, Some(id))
+    }
+
+    /// The id under which an answer is stored.
+    pub(super) fn codec(failed: bool) -> Cow<'static, str> {
+        if failed && P::TEXT {
+            Cow::Owned(format!("{}+text", C::ID))
+        } else {
+            Cow::Borrowed(C::ID)
+        }
+    }
+
+    pub(super) fn restore(&self, answer: Result<T, P::Kept>) -> Result<T, E> {
+        answer.map_err(|kept| P::restore(kept, &self.map))
+    }
+}
