@@ -98,3 +98,18 @@ fn raw_text_is_refused() {
     assert_eq!(error.path, "$[1]");
     assert!(error.reason.contains("RawValue"));
 }
+
+/// Here nothing but the library itself switches that feature on: another crate
+/// that does must not be what makes a float come back as it was recorded.
+#[test]
+fn floats_are_read_exactly_whatever_else_is_in_the_graph() {
+    for text in [
+        "0.9611757480989835",
+        "0.30000000000000004",
+        "1.7976931348623157e308",
+    ] {
+        let exact: f64 = text.parse().unwrap();
+        let read: f64 = serde_json::from_str(text).unwrap();
+        assert_eq!(read.to_bits(), exact.to_bits(), "{text}");
+    }
+}
