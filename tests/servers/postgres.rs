@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use idem::identity::{Fingerprint, RecordId};
+use idem::record::Claim;
 use idem::sqlx::postgres::{PgPool, PgPoolOptions};
-use idem::store::{Finding, PostgresStore, Store};
+use idem::store::{Finding, PostgresStore, Reserve, Reserved, Store, Sweep, Takeover};
 use idem::testing::ManualClock;
 use idem::testing::conformance::{self, Harness};
 use idem::{Engine, Error, StoreError, StoreErrorKind};
@@ -222,4 +224,111 @@ async fn sessions_above_read_committed_lose_nothing() {
 async fn a_url_makes_an_engine_with_its_schema() {
     idem::connect(&url()).await.unwrap();
     idem::connect(&url()).await.unwrap();
+}
+
+const LEASE: i64 = 30_000_000;
+const GRACE: i64 = 5_000_000;
+
+fn rerun(claim: u8) -> Reserve {
+    Reserve {
+        id: RecordId::from_bytes([7; 32]),
+        operation: "shop.charge".to_owned(),
+        label: None,
+        scope: None,
+        fingerprint: Fingerprint::from_bytes([1; 32]),
+        elements: Vec::new(),
+        claim: Claim::from_bytes([claim; 16]),
+        lease_us: LEASE,
+        grace_us: GRACE,
+        takeover: Takeover::Rerun,
+        max_takeovers: 5,
+        version: None,
+    }
+}
+
+/// Lets a caller see a record that it may take over, changes it by `change`
+/// before the caller writes, and returns what the caller is told.
+async fn changed_meanwhile(prepare: &'static str, change: &'static str) -> Reserved {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    let first = store.reserve(&rerun(1)).await.unwrap();
+    assert!(matches!(first, Reserved::Won(_)));
+    let table = format!("{prefix}records");
+    let pool = pool().await;
+    let run = |sql: &str| idem::sqlx::AssertSqlSafe(sql.replace("{records}", &table));
+    idem::sqlx::raw_sql(run(prepare))
+        .execute(&pool)
+        .await
+        .unwrap();
+
+    let mut holder = pool.begin().await.unwrap();
+    idem::sqlx::raw_sql(run("select 1 from {records} for update"))
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    let taker = tokio::spawn({
+        let store = store.clone();
+        async move { store.reserve(&rerun(2)).await.unwrap() }
+    });
+    // Until the caller's write waits for the row.
+    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+        and query like 'update \"{records}\"%'";
+    loop {
+        let count: i64 = idem::sqlx::query_scalar(run(waits))
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        if count > 0 {
+            break;
+        }
+        assert!(!taker.is_finished(), "it did not wait");
+        tokio::task::yield_now().await;
+    }
+    idem::sqlx::raw_sql(run(change))
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    holder.commit().await.unwrap();
+    taker.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_lease_that_is_renewed_before_a_taker_writes_is_not_taken_over() {
+    let told = changed_meanwhile(
+        "update {records} set lease_until_us = 1",
+        "update {records} set lease_until_us = started_us + 3600000000",
+    )
+    .await;
+    assert!(matches!(told, Reserved::InProgress { .. }), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_outcome_that_is_healed_before_a_taker_writes_is_replayed() {
+    let told = changed_meanwhile(
+        "update {records} set state = 4, lease_until_us = null, reason = 2",
+        "update {records} set state = 2, reason = null, finished_us = started_us, codec = 'json',
+            failed = false, answer = '1', answer_digest = payload_digest",
+    )
+    .await;
+    assert!(matches!(told, Reserved::Completed { .. }), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_expiry_on_a_running_or_unknown_row_is_not_believed() {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    store.reserve(&rerun(1)).await.unwrap();
+    let pool = pool().await;
+    for state in [0, 4] {
+        let sql = format!("update \"{prefix}records\" set state = {state}, expires_us = 1");
+        idem::sqlx::raw_sql(idem::sqlx::AssertSqlSafe(sql))
+            .execute(&pool)
+            .await
+            .unwrap();
+        let sweep = Sweep {
+            limit: 10,
+            grace_us: 0,
+        };
+        assert_eq!(store.sweep(&sweep).await.unwrap(), 0);
+    }
 }
