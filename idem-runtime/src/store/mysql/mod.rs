@@ -285,7 +285,11 @@ impl MySqlStore {
             .fetch_one(&self.pool)
             .await?;
         Ok(texts.found(&row).map(|found| match &found.record {
-            Some(record) if !found.before => Looked::Won(record.fence),
+            // The claim decides who owns it; the server's variable only tells a
+            // first request from a repeated one.
+            Some(record) if record.claim == request.claim && !found.before => {
+                Looked::Won(record.fence)
+            }
             _ => Looked::Found(Box::new(found)),
         }))
     }
@@ -301,6 +305,13 @@ impl MySqlStore {
             .execute(&self.pool)
             .await;
         match inserted {
+            // A server that does not tell the fence is asked for it.
+            Ok(done) if done.last_insert_id() == 0 => {
+                let row = self.find_row(&request.id).await?;
+                Ok(texts
+                    .found(&row)
+                    .map(|found| Looked::Found(Box::new(found))))
+            }
             Ok(done) => {
                 // A fresh fence is the time of the reservation.
                 let fence = i64::try_from(done.last_insert_id()).map_err(|_| damaged("fence"));
