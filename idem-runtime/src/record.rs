@@ -94,6 +94,42 @@ impl State {
     }
 }
 
+/// Where a record stands at the store's time, as an operator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// An attempt runs, within lease and grace.
+    InProgress,
+    /// Its attempt is late: dead, paused or cut off.
+    Lapsed,
+    /// The effect may or may not have happened; also an attempt without a
+    /// lease, which a transaction left behind by mistake.
+    Unknown,
+    /// Nothing happened; the next caller runs.
+    Released,
+    /// An answer is recorded.
+    Completed,
+    /// Done, but the answer cannot be given back.
+    Tombstone,
+}
+
+impl Standing {
+    /// Every standing, what needs an operator first.
+    pub const ALL: [Self; 6] = [
+        Self::Unknown,
+        Self::Lapsed,
+        Self::InProgress,
+        Self::Tombstone,
+        Self::Completed,
+        Self::Released,
+    ];
+
+    /// Returns whether such records have no expiry.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::InProgress | Self::Lapsed | Self::Unknown)
+    }
+}
+
 /// How an attempt ended whose outcome is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -201,6 +237,47 @@ impl Label {
 impl std::fmt::Debug for Label {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Label(..)")
+    }
+}
+
+/// Who changed a record by hand, and why. Stored in clear, for other operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    by: String,
+    why: String,
+}
+
+impl Note {
+    /// The most bytes that are kept of who.
+    pub const MAX_BY: usize = 128;
+    /// The most bytes that are kept of why.
+    pub const MAX_WHY: usize = 1024;
+
+    /// Takes both texts, cut to their limits; none if one is blank.
+    #[must_use]
+    pub fn new(by: &str, why: &str) -> Option<Self> {
+        let cut = |text: &str, limit| {
+            // Not every store takes a NUL in a text.
+            let mut text = text.trim().replace('\0', "\u{fffd}");
+            text.truncate(text.floor_char_boundary(limit));
+            (!text.is_empty()).then_some(text)
+        };
+        Some(Self {
+            by: cut(by, Self::MAX_BY)?,
+            why: cut(why, Self::MAX_WHY)?,
+        })
+    }
+
+    /// Returns who.
+    #[must_use]
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// Returns why.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why
     }
 }
 
@@ -408,6 +485,24 @@ impl Record {
             && self
                 .lease_until_us
                 .is_some_and(|until| until.saturating_add(grace_us) < now_us)
+    }
+
+    /// Returns where the record stands; none if it has expired, which counts as
+    /// absent.
+    #[must_use]
+    pub fn standing(&self, now_us: i64, grace_us: i64) -> Option<Standing> {
+        if self.is_expired(now_us) {
+            return None;
+        }
+        Some(match self.state {
+            State::InProgress if self.lease_until_us.is_none() => Standing::Unknown,
+            State::InProgress if self.is_lapsed(now_us, grace_us) => Standing::Lapsed,
+            State::InProgress => Standing::InProgress,
+            State::Unknown => Standing::Unknown,
+            State::Released => Standing::Released,
+            State::Completed => Standing::Completed,
+            State::Tombstone => Standing::Tombstone,
+        })
     }
 
     /// Returns whether sweep may delete the record.

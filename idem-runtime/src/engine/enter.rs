@@ -162,6 +162,7 @@ fn answered(prepared: &Prepared, reserved: Reserved, lead: Option<Lead>) -> Entr
             answer,
             finished_us,
             attempt,
+            left_us: _,
         } => {
             if !answer.is_intact(&prepared.id()) {
                 telemetry::damaged(&prepared.operation);

@@ -5,14 +5,15 @@ use std::collections::{BTreeSet, HashMap};
 use async_trait::async_trait;
 
 use super::{
-    Complete, Finding, GiveBack, Lease, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, Sweep, Written,
+    Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Lease, MarkUnknown, Meta,
+    Page, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Store, StoreAdmin, Sweep,
+    Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;
 use crate::identity::RecordId;
-use crate::record::Record;
-use crate::sync::{Arc, Mutex, lock};
+use crate::record::{Record, Standing};
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::transition::{self, Decision};
 
 /// A store for tests and single-process tools: it ends with the process.
@@ -40,6 +41,7 @@ struct Table {
     records: HashMap<RecordId, Record>,
     /// What has an expiry, in its order, so that a sweep reads no other row.
     expiring: BTreeSet<(i64, RecordId)>,
+    audit: Vec<(RecordId, Audited)>,
     /// The largest time given out: the clock may step back, time may not.
     latest_us: i64,
 }
@@ -85,21 +87,35 @@ impl MemoryStore {
         id: &RecordId,
         decide: impl FnOnce(Option<&Record>, i64) -> Decision<T>,
     ) -> T {
+        self.table().step(id, decide)
+    }
+
+    /// Locks the table, with its time brought up to date.
+    fn table(&self) -> MutexGuard<'_, Table> {
         let now_us = self.0.clock.unix_us();
         let mut table = lock(&self.0.table);
         table.latest_us = now_us.max(table.latest_us);
-        let now_us = table.latest_us;
-        let current = table.records.get(id);
+        table
+    }
+}
+
+impl Table {
+    fn step<T>(
+        &mut self,
+        id: &RecordId,
+        decide: impl FnOnce(Option<&Record>, i64) -> Decision<T>,
+    ) -> T {
+        let current = self.records.get(id);
         let old_expiry = current.and_then(|record| record.expires_us);
-        let decision = decide(current, now_us);
+        let decision = decide(current, self.latest_us);
         if let Some(record) = decision.write {
             if let Some(at) = old_expiry {
-                table.expiring.remove(&(at, *id));
+                self.expiring.remove(&(at, *id));
             }
             if let Some(at) = record.expires_us {
-                table.expiring.insert((at, *id));
+                self.expiring.insert((at, *id));
             }
-            table.records.insert(*id, record);
+            self.records.insert(*id, record);
         }
         decision.reply
     }
@@ -151,10 +167,8 @@ impl Store for MemoryStore {
     }
 
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
-        let now_us = self.0.clock.unix_us();
-        let mut guard = lock(&self.0.table);
+        let mut guard = self.table();
         let table = &mut *guard;
-        table.latest_us = now_us.max(table.latest_us);
         let mut due = Vec::new();
         for &(at, id) in &table.expiring {
             if due.len() >= request.limit as usize
@@ -180,8 +194,103 @@ impl Store for MemoryStore {
         Ok(u64::try_from(due.len()).unwrap_or(u64::MAX))
     }
 
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn lacks(&self) -> &'static [Capability] {
+        &[]
+    }
+
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {
         Ok(Box::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl StoreAdmin for MemoryStore {
+    async fn scan(&self, request: &Scan) -> Result<Page, StoreError> {
+        let table = self.table();
+        let now_us = table.latest_us;
+        let mut found: Vec<&Record> = table
+            .records
+            .values()
+            .filter(|record| record.standing(now_us, request.grace_us) == Some(request.standing))
+            .filter(|record| request.after.is_none_or(|after| record.id > after))
+            .filter(|record| {
+                let wanted = request.operation.as_ref();
+                wanted.is_none_or(|operation| record.operation == *operation)
+            })
+            .collect();
+        found.sort_by_key(|record| record.id);
+        let limit = request.limit.max(1) as usize;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok(Page {
+            now_us,
+            next: found.last().filter(|_| more).map(|record| record.id),
+            records: found
+                .into_iter()
+                .map(|record| Record {
+                    answer: None,
+                    ..record.clone()
+                })
+                .collect(),
+        })
+    }
+
+    async fn get(&self, id: &RecordId) -> Result<Option<Seen>, StoreError> {
+        let table = self.table();
+        let now_us = table.latest_us;
+        let record = table.records.get(id).cloned();
+        Ok(record.map(|record| Seen { now_us, record }))
+    }
+
+    async fn settle(&self, request: &Settle) -> Result<Written, StoreError> {
+        let mut table = self.table();
+        let was = table.records.get(&request.id).map(|record| record.state);
+        let written = table.step(&request.id, |current, now| {
+            transition::settle(current, request, now)
+        });
+        if let (Written::Done, Some(was)) = (written, was) {
+            let entry = Audited::of(request, was, table.latest_us);
+            table.audit.push((request.id, entry));
+        }
+        Ok(written)
+    }
+
+    async fn audit(&self, id: &RecordId) -> Result<Vec<Audited>, StoreError> {
+        let table = self.table();
+        let of_id = table.audit.iter().filter(|(of, _)| of == id);
+        Ok(of_id.map(|(_, entry)| entry.clone()).collect())
+    }
+
+    async fn count(&self, request: &Count) -> Result<Counts, StoreError> {
+        let table = self.table();
+        let now_us = table.latest_us;
+        let mut counts = Counts {
+            now_us,
+            finished: request.finished.then_some(0),
+            ..Counts::default()
+        };
+        for record in table.records.values() {
+            let standing = record.standing(now_us, request.grace_us);
+            let oldest = |at: Option<i64>, new: i64| Some(at.map_or(new, |at| at.min(new)));
+            match standing {
+                Some(Standing::InProgress) => counts.in_progress += 1,
+                Some(Standing::Lapsed) => counts.lapsed += 1,
+                Some(Standing::Unknown) => {
+                    counts.unknown += 1;
+                    let since = record.since_us.unwrap_or(record.started_us);
+                    counts.oldest_unknown_us = oldest(counts.oldest_unknown_us, since);
+                }
+                _ => counts.finished = counts.finished.map(|finished| finished + 1),
+            }
+            if matches!(standing, Some(Standing::InProgress | Standing::Lapsed)) {
+                counts.oldest_started_us = oldest(counts.oldest_started_us, record.started_us);
+            }
+        }
+        Ok(counts)
     }
 }
 

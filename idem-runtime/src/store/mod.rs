@@ -28,6 +28,7 @@
 //! The conformance suite (`idem::testing::conformance`, feature `testing`) is
 //! the test of this contract.
 
+mod admin;
 mod memory;
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -37,11 +38,14 @@ pub mod postgres;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
+mod swap;
 
 use std::fmt::Debug;
 
 use async_trait::async_trait;
 
+pub use self::admin::{Audited, Count, Counts, Page, Scan, Seen, Settle, StoreAdmin};
 pub use self::memory::MemoryStore;
 #[cfg(feature = "mysql")]
 pub use self::mysql::MySqlStore;
@@ -125,6 +129,9 @@ pub enum Reserved {
         finished_us: i64,
         /// Which attempt it is of.
         attempt: i32,
+        /// How long it is still kept; none if for ever, or as long as a newer
+        /// version runs.
+        left_us: Option<i64>,
     },
     /// Done, but there is no answer to give back.
     Tombstone {
@@ -297,6 +304,31 @@ pub enum Finding {
     ClockBehind,
 }
 
+/// Something that a store may lack without any harm to the promise. Cases of
+/// the suite that need it are then counted as not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Capability {
+    /// A side for operators: [`Store::admin`].
+    Admin,
+    /// Pages and counts of finished records: [`StoreAdmin::scan`] of what is
+    /// completed, a tombstone or released, [`Counts::finished`].
+    ListFinished,
+    /// Counting what [`Store::sweep`] deletes. Without it the server deletes
+    /// expired records by itself.
+    Sweep,
+}
+
+impl std::fmt::Display for Capability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Admin => "a side for operators",
+            Self::ListFinished => "lists of finished records",
+            Self::Sweep => "counted sweeps",
+        })
+    }
+}
+
 impl Finding {
     /// Returns whether the promise of at most one run is void with it.
     #[must_use]
@@ -370,6 +402,17 @@ pub trait Store: Debug + Send + Sync + 'static {
     ///
     /// Suite topic: `sweep`.
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError>;
+
+    /// Returns the side for operators; none if the store lacks
+    /// [`Capability::Admin`].
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        None
+    }
+
+    /// Names what this store cannot do, so that the suite and operators know.
+    fn lacks(&self) -> &'static [Capability] {
+        &[Capability::Admin]
+    }
 
     /// Opens the connection of the renewal thread, used for nothing else, so
     /// that no busy pool and no blocked runtime stops a renewal. Called on that

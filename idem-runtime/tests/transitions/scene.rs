@@ -1,9 +1,9 @@
 //! Requests, and what may stand there when one comes.
 
 use idem::identity::{Fingerprint, RecordId};
-use idem::record::{Claim, Element, Record, Recorded, State, VersionBytes};
+use idem::record::{Claim, Element, Note, Record, Recorded, State, VersionBytes};
 use idem::store::{
-    Complete, Ending, Holder, MarkUnknown, Release, Reserve, Reserved, Takeover, Written,
+    Complete, Ending, Holder, MarkUnknown, Release, Reserve, Reserved, Settle, Takeover, Written,
 };
 use idem::transition::{self, Decision, Settlement};
 use idem::{TombstoneReason, UnknownReason};
@@ -198,6 +198,19 @@ pub(crate) fn settlement_of(text: &str) -> Settlement {
     match ending(text) {
         Ending::Answer(answer) => Settlement::Done(answer),
         Ending::Tombstone(_) => Settlement::NotDone,
+    }
+}
+
+/// Settles as an operator who does not force anything.
+pub(crate) fn settle(holder: Holder, settlement: Settlement) -> Settle {
+    Settle {
+        id: holder.id,
+        fence: holder.fence,
+        settlement,
+        force: false,
+        ttl_us: Some(TTL),
+        grace_us: GRACE,
+        note: Note::new("operator", "test").unwrap(),
     }
 }
 

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::scene::{
-    GRACE, LAPSE, LEASE, SECOND, Scene, TTL, complete, mark, release, request, settlement_of,
-    sound, version,
+    GRACE, LAPSE, LEASE, SECOND, Scene, TTL, complete, mark, release, request, settle,
+    settlement_of, sound, version,
 };
 
 /// One step of a script. Attempts are known by how long ago they were won.
@@ -131,13 +131,16 @@ impl World {
                 return;
             }
             Step::Settle(done) => {
-                let fence = current.map_or(0, |record| record.fence);
                 let settlement = if *done {
                     settlement_of("operator")
                 } else {
                     Settlement::NotDone
                 };
-                transition::settle(current, fence, &settlement, Some(TTL), GRACE, now_us)
+                let holder = Holder {
+                    fence: current.map_or(0, |record| record.fence),
+                    ..self.scene.holder
+                };
+                transition::settle(current, &settle(holder, settlement), now_us)
             }
             Step::Complete(back, ..)
             | Step::Bury(back)

@@ -2,12 +2,14 @@
 
 use idem::TombstoneReason;
 use idem::record::{Record, State};
-use idem::store::{Ending, GiveBack, Holder, Lease, Reserve, Reserved, Takeover, Won, Written};
+use idem::store::{
+    Ending, GiveBack, Holder, Lease, Reserve, Reserved, Settle, Takeover, Won, Written,
+};
 use idem::transition::{self, Settlement};
 
 use crate::scene::{
-    GRACE, LEASE, SECOND, Scene, TTL, another_payload, claim, complete, ending, mark, release,
-    request, settlement_of, sound, version,
+    LEASE, SECOND, Scene, TTL, another_payload, claim, complete, ending, mark, release, request,
+    settle, settlement_of, sound, version,
 };
 
 /// `reply`, or `reply > state` where the record is written. Nothing else is.
@@ -40,8 +42,12 @@ give back by another claim  | gone          | superseded       | superseded     
 renew by the holder         | lost          | held > running   | held > running   | held > running    | held > running   | lost
 renew by another claim      | lost          | lost             | lost             | lost              | lost             | lost
 renew by another fence      | lost          | lost             | lost             | lost              | lost             | lost
-settle as done              | gone          | superseded       | superseded       | done > completed  | superseded       | done > completed
-settle as not done          | gone          | superseded       | superseded       | done > released   | superseded       | done > released
+settle as done              | gone          | superseded       | superseded       | done > completed  | done > completed | done > completed
+settle as not done          | gone          | superseded       | superseded       | done > released   | done > released  | done > released
+settle as forgotten         | gone          | superseded       | superseded       | done > released   | done > released  | done > released
+settle as done, forced      | gone          | done > completed | done > completed | done > completed  | done > completed | done > completed
+settle as not done, forced  | gone          | done > released  | done > released  | done > released   | done > released  | done > released
+settle as forgotten, forced | gone          | done > released  | done > released  | done > released   | done > released  | done > released
 settle with another fence   | gone          | superseded       | superseded       | superseded        | superseded       | superseded
 sweep                       | kept          | kept             | kept             | kept              | kept             | kept
 ";
@@ -75,6 +81,9 @@ renew by another claim      | lost          | lost       | lost             | lo
 renew by another fence      | lost          | lost       | lost             | lost              | lost               | lost
 settle as done              | superseded    | superseded | done > completed | superseded        | superseded         | done > completed
 settle as not done          | superseded    | superseded | done > released  | superseded        | superseded         | done > released
+settle as forgotten         | done > released | done > released | done > released | done > released | done > released | done > released
+settle as done, forced      | superseded    | superseded | done > completed | superseded        | superseded         | done > completed
+settle as not done, forced  | superseded    | superseded | done > released  | superseded        | superseded         | done > released
 settle with another fence   | superseded    | superseded | superseded       | superseded        | superseded         | superseded
 sweep                       | kept          | kept       | kept             | swept             | swept              | swept
 ";
@@ -181,15 +190,23 @@ fn settled(scene: &Scene, event: &str) -> Option<Effect> {
         return None;
     };
     let done = Settlement::Done(answer);
+    let (event, force) = match event.split_once(", forced") {
+        Some((event, _)) => (event, true),
+        None => (event, false),
+    };
     let (settlement, off) = match event {
         "settle as done" => (done, 0),
         "settle as not done" => (Settlement::NotDone, 0),
+        "settle as forgotten" => (Settlement::Forgotten, 0),
         "settle with another fence" => (done, -1),
         _ => return None,
     };
-    let fence = scene.holder.fence + off;
-    let current = scene.record.as_ref();
-    let decision = transition::settle(current, fence, &settlement, Some(TTL), GRACE, scene.now_us);
+    let request = Settle {
+        fence: scene.holder.fence + off,
+        force,
+        ..settle(scene.holder, settlement)
+    };
+    let decision = transition::settle(scene.record.as_ref(), &request, scene.now_us);
     Some((written(decision.reply), decision.write))
 }
 
@@ -283,12 +300,12 @@ fn holds(table: &str) -> usize {
 
 #[test]
 fn every_event_on_an_open_record() {
-    assert_eq!(holds(OPEN), 29 * 6);
+    assert_eq!(holds(OPEN), 33 * 6);
 }
 
 #[test]
 fn every_event_on_an_ended_record() {
-    assert_eq!(holds(ENDED), 29 * 6);
+    assert_eq!(holds(ENDED), 32 * 6);
 }
 
 #[test]
@@ -304,14 +321,13 @@ fn a_settled_record_does_not_listen_to_its_holder() {
         ("unknown", settlement_of("operator")),
         ("lapsed", settlement_of("operator")),
         ("tombstone", settlement_of("operator")),
+        ("unknown", Settlement::Forgotten),
+        ("lapsed", Settlement::Forgotten),
     ] {
         let mut scene = Scene::of(from);
         let decision = transition::settle(
             scene.record.as_ref(),
-            scene.holder.fence,
-            &settlement,
-            None,
-            GRACE,
+            &settle(scene.holder, settlement),
             scene.now_us,
         );
         assert_eq!(decision.reply, Written::Done);
@@ -337,10 +353,7 @@ fn a_settled_version_is_recorded_as_that_version() {
         let mut scene = Scene::of(from);
         let decision = transition::settle(
             scene.record.as_ref(),
-            scene.holder.fence,
-            &settlement_of("operator"),
-            None,
-            GRACE,
+            &settle(scene.holder, settlement_of("operator")),
             scene.now_us,
         );
         scene.record = decision.write;
@@ -358,10 +371,7 @@ fn a_settled_version_is_recorded_as_that_version() {
     let mut scene = Scene::of("5 tombstone");
     let decision = transition::settle(
         scene.record.as_ref(),
-        scene.holder.fence,
-        &Settlement::NotDone,
-        None,
-        GRACE,
+        &settle(scene.holder, Settlement::NotDone),
         scene.now_us,
     );
     scene.record = decision.write;

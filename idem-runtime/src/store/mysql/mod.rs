@@ -27,24 +27,20 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use self::error::{is_conflict, is_duplicate, store_error};
-use self::rows::Found;
 use self::statements::Statements;
 use super::{
     Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
-    Sweep, Won, Written,
+    Sweep, Written,
 };
-use crate::backoff;
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
 use crate::store::sql::{damaged, write_elements};
+use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
-use crate::transition::{self, Decision};
-
-/// How often a step is tried when others are in the way of it.
-const TRIES: u32 = 10;
+use crate::transition;
 
 /// A store in `MariaDB` or `MySQL`; see the [module page](self).
 ///
@@ -255,28 +251,11 @@ impl MySqlStore {
         schema::sql(&self.texts.statements)
     }
 
-    /// Makes a reservation of a fresh key, or finds what stands there.
-    async fn insert_or_find(&self, request: &Reserve) -> Result<Looked, StoreError> {
-        for number in 1..=TRIES {
-            let tried = match self.texts.dialect {
-                Dialect::MariaDb => self.insert_returning(request).await,
-                Dialect::MySql => self.insert_or_select(request).await,
-            };
-            match tried {
-                Ok(looked) => return looked,
-                Err(error) if is_conflict(&error) => {}
-                Err(error) => return Err(store_error(&error)),
-            }
-            tokio::time::sleep(backoff::jittered(number) / 8).await;
-        }
-        Err(in_the_way())
-    }
-
     /// `MariaDB`: in one trip. The outer error is the statement's.
     async fn insert_returning(
         &self,
         request: &Reserve,
-    ) -> Result<Result<Looked, StoreError>, sqlx::Error> {
+    ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
         let row = texts
             .insert(&texts.statements.reserve, request)
@@ -284,21 +263,23 @@ impl MySqlStore {
             .bind(texts.floor_us())
             .fetch_one(&self.pool)
             .await?;
-        Ok(texts.found(&row).map(|found| match &found.record {
-            // The claim decides who owns it; the server's variable only tells a
-            // first request from a repeated one.
-            Some(record) if record.claim == request.claim && !found.before => {
-                Looked::Won(record.fence)
-            }
-            _ => Looked::Found(Box::new(found)),
-        }))
+        Ok(texts
+            .found(&row)
+            .map(|(before, looked)| match &looked.record {
+                // The claim decides who owns it; the server's variable only tells a
+                // first request from a repeated one.
+                Some(record) if record.claim == request.claim && !before => {
+                    Inserted::Won(record.fence)
+                }
+                _ => Inserted::Found(looked),
+            }))
     }
 
     /// `MySQL`: by the error that the key is there.
     async fn insert_or_select(
         &self,
         request: &Reserve,
-    ) -> Result<Result<Looked, StoreError>, sqlx::Error> {
+    ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
         let inserted = texts
             .insert(&texts.statements.insert, request)
@@ -308,23 +289,19 @@ impl MySqlStore {
             // A server that does not tell the fence is asked for it.
             Ok(done) if done.last_insert_id() == 0 => {
                 let row = self.find_row(&request.id).await?;
-                Ok(texts
-                    .found(&row)
-                    .map(|found| Looked::Found(Box::new(found))))
+                Ok(texts.found(&row).map(|(_, looked)| Inserted::Found(looked)))
             }
             Ok(done) => {
                 // A fresh fence is the time of the reservation.
                 let fence = i64::try_from(done.last_insert_id()).map_err(|_| damaged("fence"));
                 Ok(fence.map(|fence| {
                     texts.latest_us.fetch_max(fence, Ordering::SeqCst);
-                    Looked::Won(fence)
+                    Inserted::Won(fence)
                 }))
             }
             Err(error) if is_duplicate(&error) => {
                 let row = self.find_row(&request.id).await?;
-                Ok(texts
-                    .found(&row)
-                    .map(|found| Looked::Found(Box::new(found))))
+                Ok(texts.found(&row).map(|(_, looked)| Inserted::Found(looked)))
             }
             Err(error) => Err(error),
         }
@@ -339,33 +316,31 @@ impl MySqlStore {
             .fetch_one(&self.pool)
             .await
     }
+}
 
-    async fn find(&self, id: &RecordId) -> Result<Found, StoreError> {
-        let row = self.find_row(id).await;
-        self.texts.found(&row.map_err(|error| store_error(&error))?)
-    }
-
-    /// Decides on a record and writes it if it is still the one that was seen.
-    async fn step<T>(
-        &self,
-        id: &RecordId,
-        decide: impl Fn(Option<&Record>, i64) -> Decision<T>,
-    ) -> Result<T, StoreError> {
-        for number in 1..=TRIES {
-            let found = self.find(id).await?;
-            let decision = decide(found.record.as_ref(), found.now_us);
-            let (Some(next), Some(seen)) = (decision.write, found.record) else {
-                return Ok(decision.reply);
+impl Rows for MySqlStore {
+    async fn insert(&self, request: &Reserve) -> Result<Inserted, StoreError> {
+        let mut tries = Tries::new();
+        while tries.again().await {
+            let tried = match self.texts.dialect {
+                Dialect::MariaDb => self.insert_returning(request).await,
+                Dialect::MySql => self.insert_or_select(request).await,
             };
-            if self.swap(&seen, &next).await? {
-                return Ok(decision.reply);
+            match tried {
+                Ok(inserted) => return inserted,
+                Err(error) if is_conflict(&error) => {}
+                Err(error) => return Err(store_error(&error)),
             }
-            tokio::time::sleep(backoff::jittered(number) / 8).await;
         }
-        Err(in_the_way())
+        Err(swap::in_the_way())
     }
 
-    /// Writes a record over the one that was seen; false if that has changed.
+    async fn find(&self, id: &RecordId) -> Result<Looked, StoreError> {
+        let row = self.find_row(id).await;
+        let found = self.texts.found(&row.map_err(|error| store_error(&error))?);
+        Ok(found?.1)
+    }
+
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
         let query = rows::bind(self.texts.query(&self.texts.statements.swap), next)
             .bind(next.id.as_bytes().as_slice())
@@ -415,25 +390,12 @@ impl Texts {
         self.latest_us.load(Ordering::SeqCst)
     }
 
-    fn found(&self, row: &MySqlRow) -> Result<Found, StoreError> {
-        let found = rows::found(row)?;
-        self.latest_us.fetch_max(found.now_us, Ordering::SeqCst);
-        Ok(found)
+    /// Whether the record was there before, and what was found.
+    fn found(&self, row: &MySqlRow) -> Result<(bool, Looked), StoreError> {
+        let (before, looked) = rows::found(row)?;
+        self.latest_us.fetch_max(looked.now_us, Ordering::SeqCst);
+        Ok((before, looked))
     }
-}
-
-/// What a look at a key came to.
-enum Looked {
-    /// It was fresh: this is the reservation's fence.
-    Won(i64),
-    Found(Box<Found>),
-}
-
-fn in_the_way() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Transient,
-        "other sessions kept changing the same record",
-    )
 }
 
 #[async_trait]
@@ -495,35 +457,7 @@ impl Store for MySqlStore {
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
-        for number in 1..=TRIES {
-            let found = match self.insert_or_find(request).await? {
-                Looked::Won(fence) => {
-                    fault::point("reserve-committed").await;
-                    return Ok(Reserved::Won(Won {
-                        fence,
-                        attempt: 1,
-                        doubt: false,
-                        doubt_for_us: 0,
-                        resent: false,
-                    }));
-                }
-                Looked::Found(found) => found,
-            };
-            // Swept between the two looks: absent is no answer, ask again.
-            let Some(seen) = found.record else {
-                continue;
-            };
-            let decision = transition::reserve(Some(&seen), request, found.now_us);
-            let Some(next) = decision.write else {
-                return Ok(decision.reply);
-            };
-            if self.swap(&seen, &next).await? {
-                fault::point("reserve-committed").await;
-                return Ok(decision.reply);
-            }
-            tokio::time::sleep(backoff::jittered(number) / 8).await;
-        }
-        Err(in_the_way())
+        swap::reserve(self, request).await
     }
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
@@ -563,7 +497,7 @@ impl Store for MySqlStore {
             Err(error) if !is_conflict(&error) => Err(store_error(&error)),
             // Not this holder's any more, or done before: the record tells.
             _ => {
-                self.step(&holder.id, |current, now_us| {
+                swap::step(self, &holder.id, |current, now_us| {
                     transition::complete(current, request, now_us)
                 })
                 .await
@@ -572,14 +506,14 @@ impl Store for MySqlStore {
     }
 
     async fn release(&self, request: &Release) -> Result<Written, StoreError> {
-        self.step(&request.holder.id, |current, now_us| {
+        swap::step(self, &request.holder.id, |current, now_us| {
             transition::release(current, request, now_us)
         })
         .await
     }
 
     async fn mark_unknown(&self, request: &MarkUnknown) -> Result<Written, StoreError> {
-        self.step(&request.holder.id, |current, now_us| {
+        swap::step(self, &request.holder.id, |current, now_us| {
             transition::mark_unknown(current, request, now_us)
         })
         .await

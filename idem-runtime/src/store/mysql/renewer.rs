@@ -10,6 +10,7 @@ use sqlx::query::Query;
 use super::MySqlStore;
 use super::error::store_error;
 use crate::error::StoreError;
+use crate::store::swap;
 use crate::store::{GiveBack, Holder, Lease, MarkUnknown, Renewer, Store as _, Written};
 use crate::transition;
 
@@ -53,11 +54,10 @@ impl Renewer for MySqlRenewer {
     }
 
     async fn give_back(&mut self, request: &GiveBack) -> Result<Written, StoreError> {
-        self.0
-            .step(&request.id, |current, now_us| {
-                transition::give_back(current, request, now_us)
-            })
-            .await
+        swap::step(&self.0, &request.id, |current, now_us| {
+            transition::give_back(current, request, now_us)
+        })
+        .await
     }
 }
 

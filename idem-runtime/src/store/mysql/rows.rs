@@ -7,14 +7,7 @@ use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Claim, Label, Record, Recorded, State, VersionBytes};
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
-
-/// What a look at a key found: the store's time, whether the record was there
-/// before, and the record.
-pub(super) struct Found {
-    pub(super) now_us: i64,
-    pub(super) before: bool,
-    pub(super) record: Option<Record>,
-}
+use crate::store::swap::Looked;
 
 /// Columns before those of the record.
 const BEFORE: usize = 2;
@@ -30,13 +23,15 @@ impl<'r> Columns<'r> {
     }
 }
 
-pub(super) fn found(row: &MySqlRow) -> Result<Found, StoreError> {
+/// Whether the record was there before, and what was found.
+pub(super) fn found(row: &MySqlRow) -> Result<(bool, Looked), StoreError> {
     let present = Columns(row).get::<Option<Vec<u8>>>(0, "id")?.is_some();
-    Ok(Found {
+    let before = row.try_get::<i64, _>(1).map_err(|_| damaged("presence"))? != 0;
+    let looked = Looked {
         now_us: row.try_get(0).map_err(|_| damaged("time"))?,
-        before: row.try_get::<i64, _>(1).map_err(|_| damaged("presence"))? != 0,
         record: present.then(|| record(row)).transpose()?,
-    })
+    };
+    Ok((before, looked))
 }
 
 fn record(row: &MySqlRow) -> Result<Record, StoreError> {

@@ -30,24 +30,20 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use self::error::{is_conflict, store_error};
-use self::rows::Found;
 use self::statements::Statements;
 use super::{
     Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
-    Sweep, Won, Written,
+    Sweep, Written,
 };
-use crate::backoff;
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
 use crate::store::sql::{damaged, write_elements};
+use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
-use crate::transition::{self, Decision};
-
-/// How often a step is tried when others are in the way of it.
-const TRIES: u32 = 10;
+use crate::transition;
 
 /// A store in Postgres; see the [module page](self).
 ///
@@ -225,10 +221,12 @@ impl PostgresStore {
     pub fn schema_sql(&self) -> String {
         schema::sql(&self.texts.statements)
     }
+}
 
-    /// Makes a reservation of a fresh key, or finds what stands there.
-    async fn insert_or_find(&self, request: &Reserve) -> Result<Found, StoreError> {
-        for number in 1..=TRIES {
+impl Rows for PostgresStore {
+    async fn insert(&self, request: &Reserve) -> Result<Inserted, StoreError> {
+        let mut tries = Tries::new();
+        while tries.again().await {
             let row = self
                 .texts
                 .query(&self.texts.statements.reserve)
@@ -252,20 +250,22 @@ impl PostgresStore {
                 .await;
             match row {
                 Ok(row) => {
-                    let found = self.texts.found(&row)?;
-                    if found.won.is_some() || found.record.is_some() {
-                        return Ok(found);
+                    let (won, looked) = self.texts.found(&row)?;
+                    if let Some(fence) = won {
+                        return Ok(Inserted::Won(fence));
+                    }
+                    if looked.record.is_some() {
+                        return Ok(Inserted::Found(looked));
                     }
                 }
                 Err(error) if is_conflict(&error) => {}
                 Err(error) => return Err(store_error(&error)),
             }
-            tokio::time::sleep(backoff::jittered(number) / 8).await;
         }
-        Err(in_the_way())
+        Err(swap::in_the_way())
     }
 
-    async fn find(&self, id: &RecordId) -> Result<Found, StoreError> {
+    async fn find(&self, id: &RecordId) -> Result<Looked, StoreError> {
         let row = self
             .texts
             .query(&self.texts.statements.find)
@@ -275,30 +275,9 @@ impl PostgresStore {
             .fetch_one(&self.pool)
             .await
             .map_err(|error| store_error(&error))?;
-        self.texts.found(&row)
+        Ok(self.texts.found(&row)?.1)
     }
 
-    /// Decides on a record and writes it if it is still the one that was seen.
-    async fn step<T>(
-        &self,
-        id: &RecordId,
-        decide: impl Fn(Option<&Record>, i64) -> Decision<T>,
-    ) -> Result<T, StoreError> {
-        for number in 1..=TRIES {
-            let found = self.find(id).await?;
-            let decision = decide(found.record.as_ref(), found.now_us);
-            let (Some(next), Some(seen)) = (decision.write, found.record) else {
-                return Ok(decision.reply);
-            };
-            if self.swap(&seen, &next).await? {
-                return Ok(decision.reply);
-            }
-            tokio::time::sleep(backoff::jittered(number) / 8).await;
-        }
-        Err(in_the_way())
-    }
-
-    /// Writes a record over the one that was seen; false if that has changed.
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
         let query = rows::bind(self.texts.query(&self.texts.statements.swap), next)
             .bind(seen.state.code())
@@ -327,18 +306,12 @@ impl Texts {
         self.latest_us.load(Ordering::SeqCst)
     }
 
-    fn found(&self, row: &PgRow) -> Result<Found, StoreError> {
-        let found = rows::found(row)?;
-        self.latest_us.fetch_max(found.now_us, Ordering::SeqCst);
-        Ok(found)
+    /// The fence of a fresh reservation, or what was found.
+    fn found(&self, row: &PgRow) -> Result<(Option<i64>, Looked), StoreError> {
+        let (won, looked) = rows::found(row)?;
+        self.latest_us.fetch_max(looked.now_us, Ordering::SeqCst);
+        Ok((won, looked))
     }
-}
-
-fn in_the_way() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Transient,
-        "other sessions kept changing the same record",
-    )
 }
 
 #[async_trait]
@@ -395,33 +368,7 @@ impl Store for PostgresStore {
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
-        for number in 1..=TRIES {
-            let found = self.insert_or_find(request).await?;
-            if let Some(fence) = found.won {
-                fault::point("reserve-committed").await;
-                return Ok(Reserved::Won(Won {
-                    fence,
-                    attempt: 1,
-                    doubt: false,
-                    doubt_for_us: 0,
-                    resent: false,
-                }));
-            }
-            // Swept between the two looks: absent is no answer, ask again.
-            let Some(seen) = found.record else {
-                continue;
-            };
-            let decision = transition::reserve(Some(&seen), request, found.now_us);
-            let Some(next) = decision.write else {
-                return Ok(decision.reply);
-            };
-            if self.swap(&seen, &next).await? {
-                fault::point("reserve-committed").await;
-                return Ok(decision.reply);
-            }
-            tokio::time::sleep(backoff::jittered(number) / 8).await;
-        }
-        Err(in_the_way())
+        swap::reserve(self, request).await
     }
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
@@ -455,7 +402,7 @@ impl Store for PostgresStore {
             Err(error) if !is_conflict(&error) => Err(store_error(&error)),
             // Not this holder's any more, or done before: the record tells.
             _ => {
-                self.step(&holder.id, |current, now_us| {
+                swap::step(self, &holder.id, |current, now_us| {
                     transition::complete(current, request, now_us)
                 })
                 .await
@@ -464,14 +411,14 @@ impl Store for PostgresStore {
     }
 
     async fn release(&self, request: &Release) -> Result<Written, StoreError> {
-        self.step(&request.holder.id, |current, now_us| {
+        swap::step(self, &request.holder.id, |current, now_us| {
             transition::release(current, request, now_us)
         })
         .await
     }
 
     async fn mark_unknown(&self, request: &MarkUnknown) -> Result<Written, StoreError> {
-        self.step(&request.holder.id, |current, now_us| {
+        swap::step(self, &request.holder.id, |current, now_us| {
             transition::mark_unknown(current, request, now_us)
         })
         .await

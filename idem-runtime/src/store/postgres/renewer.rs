@@ -9,6 +9,7 @@ use sqlx::postgres::PgPoolOptions;
 use super::PostgresStore;
 use super::error::store_error;
 use crate::error::StoreError;
+use crate::store::swap::{self, Rows as _};
 use crate::store::{GiveBack, Lease, MarkUnknown, Renewer, Store as _, Written};
 use crate::transition;
 
@@ -73,11 +74,10 @@ impl Renewer for PostgresRenewer {
     }
 
     async fn give_back(&mut self, request: &GiveBack) -> Result<Written, StoreError> {
-        self.0
-            .step(&request.id, |current, now_us| {
-                transition::give_back(current, request, now_us)
-            })
-            .await
+        swap::step(&self.0, &request.id, |current, now_us| {
+            transition::give_back(current, request, now_us)
+        })
+        .await
     }
 }
 

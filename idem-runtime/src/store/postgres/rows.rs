@@ -7,14 +7,7 @@ use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Claim, Label, Record, Recorded, State, VersionBytes};
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
-
-/// What a look at a key found: the store's time, the fence of a fresh
-/// reservation, or the record.
-pub(super) struct Found {
-    pub(super) now_us: i64,
-    pub(super) won: Option<i64>,
-    pub(super) record: Option<Record>,
-}
+use crate::store::swap::Looked;
 
 /// Columns before those of the record.
 const BEFORE: usize = 2;
@@ -30,13 +23,14 @@ impl<'r> Columns<'r> {
     }
 }
 
-pub(super) fn found(row: &PgRow) -> Result<Found, StoreError> {
+/// The fence of a fresh reservation, or what was found.
+pub(super) fn found(row: &PgRow) -> Result<(Option<i64>, Looked), StoreError> {
     let present = Columns(row).get::<Option<Vec<u8>>>(0, "id")?.is_some();
-    Ok(Found {
+    let looked = Looked {
         now_us: row.try_get(0).map_err(|_| damaged("time"))?,
-        won: row.try_get(1).map_err(|_| damaged("fence"))?,
         record: present.then(|| record(row)).transpose()?,
-    })
+    };
+    Ok((row.try_get(1).map_err(|_| damaged("fence"))?, looked))
 }
 
 fn record(row: &PgRow) -> Result<Record, StoreError> {

@@ -218,6 +218,7 @@ async fn an_answer_is_replayed_with_its_time_and_attempt(b: &Bench) {
         answer: text(1, "a"),
         finished_us,
         attempt: 2,
+        left_us: Some(TTL - TTL / 2),
     };
     assert_eq!(reply, expected);
     assert_eq!(b.reserve(&b.rerun(1)).await, expected, "also for a rerun");

@@ -6,7 +6,7 @@ use super::bench::{
 use crate::record::{TombstoneReason, UnknownReason};
 use crate::store::{Reserved, Written};
 
-super::topic!("sweep":
+super::topic!("sweep" needs Sweep:
     an_empty_store_has_nothing_to_delete,
     what_is_finished_or_released_and_expired_is_deleted,
     a_grace_is_kept,
