@@ -56,6 +56,8 @@ fn case(kind: Kind, mode: &str, point: &str) -> Result<(), Failed> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(["victim", mode, point, &store])
         .arg(ledger.path())
+        // Open and silent: a line would wake it.
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
     let reached = wait_for_point(&mut child, point);

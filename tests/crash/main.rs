@@ -1,4 +1,4 @@
-//! Proves with real processes, killed with SIGKILL or racing each other, that
+//! Proves with real processes, killed, paused or racing each other, that
 //! no default runs a body twice, and that each policy does what its name says.
 //!
 //! This binary re-runs itself as the process to kill: `crash victim …`.
@@ -15,6 +15,7 @@ mod ledger;
 mod place;
 mod race;
 mod victim;
+mod zombie;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -25,6 +26,7 @@ fn main() {
         Some("racer") => race::run(&args.collect::<Vec<_>>()),
         _ => {
             let mut trials: Vec<Trial> = kill::cases().collect();
+            trials.extend(zombie::cases());
             trials.extend(race::cases());
             libtest_mimic::run(&Arguments::from_args(), trials).exit();
         }

@@ -16,21 +16,31 @@ const KEY: u32 = 7;
 
 /// Points inside of the body, which the library cannot know.
 pub(crate) const BEFORE_EFFECT: &str = "body-before-effect";
+/// As [`BEFORE_EFFECT`], but the body asks whether it is still held.
+pub(crate) const BEFORE_CHECK: &str = "body-before-check";
 pub(crate) const AFTER_EFFECT: &str = "body-after-effect";
 
-/// Tells the parent where this process stands, and stays there.
+/// Tells the parent where this process stands, and stays there until the parent
+/// writes a line: never, if it is to be killed.
 async fn stop_here(point: &'static str) {
     println!("AT {point}");
     std::io::stdout().flush().unwrap();
-    std::future::pending::<()>().await;
+    let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
+    if !matches!(line.await, Ok(Some(Ok(_)))) {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// What one body does: a line in the ledger, with a stop before and after it.
 async fn effect(ledger: Ledger, stop: String) -> Result<String, Error> {
+    let context = idem::context()?;
     if stop == BEFORE_EFFECT {
         stop_here(BEFORE_EFFECT).await;
     }
-    let context = idem::context()?;
+    if stop == BEFORE_CHECK {
+        stop_here(BEFORE_CHECK).await;
+        context.ensure_held().await?;
+    }
     let line = format!("{} {}", context.downstream_key("line"), context.attempt());
     ledger.append(&line);
     if stop == AFTER_EFFECT {
@@ -96,7 +106,7 @@ pub(crate) async fn call(
     }
 }
 
-/// Runs up to a point and waits there to be killed.
+/// Runs up to a point and waits there to be killed or woken.
 #[tokio::main]
 pub(crate) async fn die(args: &[String]) {
     let [mode, stop, store, ledger] = args else {
@@ -106,6 +116,8 @@ pub(crate) async fn die(args: &[String]) {
         fault::set(point, move || stop_here(point));
     }
     let engine = place::engine(store).await;
-    let answer = call(mode, engine, Ledger::at(ledger), stop.clone()).await;
+    let answer = call(mode, engine.clone(), Ledger::at(ledger), stop.clone()).await;
+    // What could not be recorded at once is told to the store first.
+    engine.shutdown(Duration::from_secs(10)).await.unwrap();
     println!("ENDED {answer:?}");
 }

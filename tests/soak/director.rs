@@ -1,0 +1,274 @@
+//! Starts the processes, disturbs them, and tells how it went.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::audit::{self, Disturbance, Verdict};
+use crate::dice::Dice;
+use crate::journal::{self, Journal, Told, now_us};
+use crate::place::{self, Kind};
+use crate::victim::{GRACE, LEASE};
+use crate::worker::describe;
+use crate::workload::{self, OPERATIONS, Order};
+
+const PROCESSES: usize = 2;
+const CALLERS: &str = "6";
+
+/// Soaks every store, and returns whether every promise was kept.
+pub(crate) fn soak(time: Duration, seed: u64, only: Option<&str>) -> bool {
+    println!("soak: {} s, seed {seed}", time.as_secs());
+    let mut dice = Dice::new(seed);
+    let kinds = Kind::ALL.iter().copied();
+    let wanted = kinds.filter(|kind| only.is_none_or(|only| kind.name().contains(only)));
+    let threads: Vec<_> = wanted
+        .map(|kind| {
+            let dice = Dice::new(dice.roll());
+            std::thread::spawn(move || (kind, Site::open(kind, dice).soak(time)))
+        })
+        .collect();
+    let mut passed = !threads.is_empty();
+    for thread in threads {
+        let (kind, (faults, verdict)) = thread.join().expect("a soak ends");
+        passed &= verdict.violations.is_empty() && verdict.effects > 0;
+        report(kind, &faults, &verdict);
+    }
+    println!(
+        "soak: {}, seed {seed}",
+        if passed {
+            "every promise was kept"
+        } else {
+            "FAILED"
+        }
+    );
+    passed
+}
+
+fn report(kind: Kind, faults: &[Fault], verdict: &Verdict) {
+    let count = |wanted: &str| faults.iter().filter(|fault| fault.name == wanted).count();
+    let faults: Vec<_> = FAULTS
+        .iter()
+        .map(|name| format!("{} {name}", count(name)))
+        .collect();
+    let told: Vec<_> = verdict
+        .told
+        .iter()
+        .map(|(how, count)| format!("{count} {how}"))
+        .collect();
+    println!(
+        "{:<20} {} keys, {} runs, {} violations, {} second runs that rerun and recover allow",
+        kind.name(),
+        verdict.keys,
+        verdict.effects,
+        verdict.violations.len(),
+        verdict.allowed,
+    );
+    println!("    callers: {}", told.join(", "));
+    println!("    faults:  {}", faults.join(", "));
+    for violation in verdict.violations.iter().take(10) {
+        println!("    VIOLATION {violation}");
+    }
+}
+
+const FAULTS: &[&str] = &["killed", "paused", "locked out"];
+
+/// A fault that was done to a store's processes.
+#[derive(Debug, Clone, Copy)]
+struct Fault {
+    name: &'static str,
+    time: Disturbance,
+}
+
+/// One store, its processes and its journal.
+struct Site {
+    kind: Kind,
+    place: String,
+    folder: tempfile::TempDir,
+    dice: Dice,
+    workers: Vec<Worker>,
+    faults: Vec<Fault>,
+}
+
+struct Worker {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+}
+
+impl Worker {
+    fn start(place: &str, folder: &Path, seed: u64) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["worker", place])
+            .arg(folder)
+            .args([&seed.to_string(), CALLERS])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut worker = Self { child, stdout };
+        assert_eq!(worker.line(), "ready");
+        worker
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Lets it finish what it has begun.
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert_eq!(self.line(), "done", "a worker failed");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Site {
+    fn open(kind: Kind, dice: Dice) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            place: kind.place(folder.path()),
+            kind,
+            folder,
+            dice,
+            workers: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    fn soak(mut self, time: Duration) -> (Vec<Fault>, Verdict) {
+        for _ in 0..PROCESSES {
+            self.start();
+        }
+        let end_us = now_us() + u64::try_from(time.as_micros()).unwrap();
+        while now_us() < end_us {
+            std::thread::sleep(self.dice.millis(200, 1_200));
+            self.disturb();
+        }
+        for worker in std::mem::take(&mut self.workers) {
+            worker.end();
+        }
+        let settled = self.settle();
+        let disturbed: Vec<_> = self.faults.iter().map(|fault| fault.time).collect();
+        let verdict = audit::audit(self.folder.path(), &settled, &disturbed);
+        if !verdict.violations.is_empty() {
+            let kept = self.folder.keep();
+            println!("{}: its journal is in {}", self.kind.name(), kept.display());
+        }
+        (self.faults, verdict)
+    }
+
+    fn start(&mut self) {
+        let seed = self.dice.roll();
+        let worker = Worker::start(&self.place, self.folder.path(), seed);
+        self.workers.push(worker);
+    }
+
+    fn disturb(&mut self) {
+        let from_us = now_us();
+        let at = usize::try_from(self.dice.below(2)).unwrap();
+        let name = *self.dice.pick(FAULTS);
+        match name {
+            "killed" => {
+                self.workers.swap_remove(at).kill();
+                self.start();
+            }
+            "paused" => {
+                // Past lease and grace, or not.
+                let pause = self.dice.millis(100, 1_500);
+                self.workers[at].signal("-STOP");
+                std::thread::sleep(pause);
+                self.workers[at].signal("-CONT");
+            }
+            _ => {
+                let pause = self.dice.millis(100, 1_500);
+                if !self.lock_out(pause) {
+                    return;
+                }
+            }
+        }
+        // What was on its way is late by as much again.
+        let slack = u64::try_from((LEASE + GRACE).as_micros()).unwrap();
+        let time = Disturbance {
+            from_us,
+            to_us: now_us() + slack,
+        };
+        self.faults.push(Fault { name, time });
+    }
+
+    /// Holds the lock of a file that others write to.
+    fn lock_out(&self, pause: Duration) -> bool {
+        use idem::sqlx::{Connection as _, Executor as _, SqliteConnection};
+        if self.kind != Kind::Sqlite {
+            return false;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let mut conn = SqliteConnection::connect(&format!("sqlite://{}", self.place))
+                .await
+                .unwrap();
+            if conn.execute("begin exclusive").await.is_ok() {
+                tokio::time::sleep(pause).await;
+                conn.execute("rollback").await.unwrap();
+            }
+            conn.close().await.unwrap();
+        });
+        true
+    }
+
+    /// Asks for every key once more, as a caller that refuses to run again,
+    /// when nothing disturbs any more.
+    fn settle(&self) -> Vec<Told> {
+        let keys = journal::by_key(journal::effects(self.folder.path()));
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        std::panic::set_hook(Box::new(|_| {}));
+        runtime.block_on(async {
+            let engine = place::engine(&self.place).await;
+            let folder = Arc::new(self.folder.path().to_owned());
+            let mut settled = Vec::new();
+            for ((operation, key), effects) in keys {
+                let named = |name: &&&str| ***name == operation;
+                let operation = *OPERATIONS.iter().find(named).unwrap();
+                // Its answers may have expired.
+                if operation == "expire" {
+                    continue;
+                }
+                let payload = effects[0].payload;
+                let journal = Journal::open(&folder);
+                let order = Order::new(Arc::clone(&folder), journal, key, payload, 1_000);
+                let call = workload::call(operation, engine.clone(), order);
+                let (how, recorded, value) = match tokio::spawn(call).await {
+                    Ok((answer, outcome)) => describe(answer, outcome.as_ref()),
+                    Err(_) => ("panicked".to_owned(), false, None),
+                };
+                settled.push(Told {
+                    operation: operation.to_owned(),
+                    key,
+                    payload,
+                    at_us: now_us(),
+                    how,
+                    recorded,
+                    value,
+                });
+            }
+            settled
+        })
+    }
+}
