@@ -117,11 +117,13 @@ const SWEEP: &str = concat!(
 const NOW: &str = concat!("select ", now!());
 
 /// A page of the records that stand as asked for: the id before, operation
-/// twice, and limit. The answers stay where they are.
+/// twice, and limit. The answers stay where they are. Operations are compared
+/// as bytes: the collation ignores spaces at the end.
 const SCAN: &str = concat!(
     "select null as now, null as found, ",
     columns!("null"),
-    " from {records} where {stands} and id > ? and (? is null or operation = ?) \
+    " from {records} where {stands} and id > ? \
+       and (? is null or cast(operation as binary) = cast(? as binary)) \
      order by id limit ?"
 );
 
@@ -131,7 +133,8 @@ const SCAN_OPEN: &str = concat!(
     "select null as now, null as found, ",
     columns!("null"),
     " from {records} force index (open) \
-     where expires_us is null and {stands} and id > ? and (? is null or operation = ?) \
+     where expires_us is null and {stands} and id > ? \
+       and (? is null or cast(operation as binary) = cast(? as binary)) \
      order by id limit ?"
 );
 
