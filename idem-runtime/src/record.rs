@@ -260,6 +260,8 @@ impl Note {
             // Not every store takes a NUL in a text.
             let mut text = text.trim().replace('\0', "\u{fffd}");
             text.truncate(text.floor_char_boundary(limit));
+            // Taken once more, as from a store, it is the same.
+            text.truncate(text.trim_end().len());
             (!text.is_empty()).then_some(text)
         };
         Some(Self {

@@ -1,5 +1,5 @@
 //! Proves that stores on database servers keep the contract, and what only a
-//! server can get wrong. `scripts/stores` starts the servers; without their
+//! server can get wrong, and that random calls get the same replies as in memory. `scripts/stores` starts the servers; without their
 //! URLs these tests fail.
 
 #![allow(
@@ -10,9 +10,14 @@
 )]
 
 #[cfg(test)]
+mod agreement;
+#[cfg(test)]
 mod mysql;
 #[cfg(test)]
 mod postgres;
+#[cfg(test)]
+#[path = "../stores/script.rs"]
+mod script;
 
 /// Returns the URL of a server, which must be there.
 #[cfg(test)]

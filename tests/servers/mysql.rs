@@ -4,11 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use idem::identity::{Fingerprint, RecordId};
+use idem::record::{Claim, Note, Standing};
 use idem::sqlx::mysql::{MySqlPool, MySqlPoolOptions};
+use idem::sqlx::{AssertSqlSafe, raw_sql};
 use idem::store::mysql::Dialect;
-use idem::store::{Finding, MySqlStore, Store};
+use idem::store::{
+    Count, Finding, MySqlStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin, Takeover,
+    Written,
+};
 use idem::testing::ManualClock;
 use idem::testing::conformance::{self, Harness};
+use idem::transition::Settlement;
 use idem::{Engine, Error, StoreError, StoreErrorKind};
 use tokio::sync::Barrier;
 
@@ -57,12 +64,16 @@ impl Harness for MySql {
 }
 
 async fn keeps_the_contract(dialect: Dialect) {
-    let harness = MySql {
+    let report = conformance::run_all(harness(dialect).await).await;
+    println!("{dialect:?}: {report}");
+}
+
+pub(crate) async fn harness(dialect: Dialect) -> impl Harness {
+    MySql {
         pool: pool().await,
         prefix: prefix(),
         dialect,
-    };
-    println!("{dialect:?}: {}", conformance::run_all(harness).await);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -175,4 +186,237 @@ async fn a_pool_of_one_serves_twenty_keys_with_slow_bodies_and_waiting_callers()
 async fn a_url_makes_an_engine_with_its_schema() {
     idem::connect(&url()).await.unwrap();
     idem::connect(&url()).await.unwrap();
+}
+
+const LEASE: i64 = 30_000_000;
+const GRACE: i64 = 5_000_000;
+
+fn rerun(claim: u8) -> Reserve {
+    Reserve {
+        id: RecordId::from_bytes([7; 32]),
+        operation: "shop.charge".to_owned(),
+        label: None,
+        scope: None,
+        fingerprint: Fingerprint::from_bytes([1; 32]),
+        elements: Vec::new(),
+        claim: Claim::from_bytes([claim; 16]),
+        lease_us: LEASE,
+        grace_us: GRACE,
+        takeover: Takeover::Rerun,
+        max_takeovers: 5,
+        version: None,
+    }
+}
+
+/// Runs SQL of which `{…}` are the tables' names.
+async fn execute(prefix: &str, sql: &str) {
+    let sql = sql.replace('{', prefix).replace('}', "");
+    raw_sql(AssertSqlSafe(sql))
+        .execute(&pool().await)
+        .await
+        .unwrap();
+}
+
+fn scan(standing: Standing) -> Scan {
+    Scan {
+        standing,
+        operation: None,
+        grace_us: GRACE,
+        after: None,
+        limit: 10,
+    }
+}
+
+async fn standing(store: &MySqlStore, standing: Standing) -> usize {
+    store.scan(&scan(standing)).await.unwrap().records.len()
+}
+
+/// Settles the one record as not done.
+async fn not_done(store: &MySqlStore) -> Settle {
+    let seen = store.get(&rerun(1).id).await.unwrap().unwrap();
+    Settle {
+        id: seen.record.id,
+        fence: seen.record.fence,
+        settlement: Settlement::NotDone,
+        force: true,
+        ttl_us: None,
+        grace_us: GRACE,
+        note: Note::new("ops", "looked at the gateway").unwrap(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_schema_of_version_1_is_upgraded_by_eight_at_once_and_keeps_its_records() {
+    let prefix = prefix();
+    execute(
+        &prefix,
+        "create table {schema} (version int not null primary key, applied_us bigint not null);
+         insert into {schema} values (1, 0)",
+    )
+    .await;
+    let records = include_str!("../../idem-runtime/migrations/mysql/0001_records.sql");
+    execute(&prefix, records).await;
+    let options = MySqlStore::options().prefix(prefix.as_str());
+    let store = options.connect(&url()).await.unwrap();
+    let won = store.reserve(&rerun(1)).await.unwrap();
+    assert!(matches!(won, Reserved::Won(_)));
+    let before = store.get(&rerun(1).id).await.unwrap().unwrap().record;
+    assert_eq!(
+        store.check().await.unwrap(),
+        [Finding::NoSchema],
+        "it is old"
+    );
+
+    let start = Arc::new(Barrier::new(8));
+    let mut upgrades = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (prefix, start) = (prefix.clone(), Arc::clone(&start));
+        upgrades.spawn(async move {
+            let store = MySqlStore::options().prefix(prefix).connect(&url()).await?;
+            start.wait().await;
+            store.migrate().await
+        });
+    }
+    assert_eq!(upgrades.join_all().await, vec![Ok(()); 8]);
+    assert_eq!(store.check().await.unwrap(), []);
+    let after = store.scan(&scan(Standing::InProgress)).await.unwrap();
+    assert_eq!(after.records, [before]);
+    let written = store.settle(&not_done(&store).await).await.unwrap();
+    assert_eq!(written, Written::Done);
+    assert_eq!(store.audit(&rerun(1).id).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_audited_is_not_made() {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    store.reserve(&rerun(1)).await.unwrap();
+    let before = store.get(&rerun(1).id).await.unwrap().unwrap().record;
+    let request = not_done(&store).await;
+    execute(
+        &prefix,
+        "alter table {audit} add constraint full_disk check (became > 9)",
+    )
+    .await;
+    assert!(store.settle(&request).await.is_err());
+    let after = store.get(&rerun(1).id).await.unwrap().unwrap().record;
+    assert_eq!(after, before);
+    execute(&prefix, "alter table {audit} drop constraint full_disk").await;
+    assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
+}
+
+#[tokio::test]
+async fn an_attempt_without_a_lease_is_shown_as_unknown_and_settled() {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    store.reserve(&rerun(1)).await.unwrap();
+    execute(&prefix, "update {records} set lease_until_us = null").await;
+    assert_eq!(standing(&store, Standing::Unknown).await, 1);
+    assert_eq!(standing(&store, Standing::InProgress).await, 0);
+    assert_eq!(standing(&store, Standing::Lapsed).await, 0);
+    let counts = store
+        .count(&Count {
+            grace_us: GRACE,
+            finished: false,
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        (counts.in_progress, counts.lapsed, counts.unknown),
+        (0, 0, 1)
+    );
+    assert_eq!(counts.oldest_started_us, None);
+    let request = Settle {
+        force: false,
+        ..not_done(&store).await
+    };
+    assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
+}
+
+async fn indexes(prefix: &str) -> Vec<String> {
+    let sql = "select distinct index_name from information_schema.statistics
+        where table_schema = database() and table_name = ? order by index_name";
+    idem::sqlx::query_scalar(sql)
+        .bind(format!("{prefix}records"))
+        .fetch_all(&pool().await)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn an_upgrade_that_was_cut_off_is_finished() {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    assert_eq!(indexes(&prefix).await, ["open", "PRIMARY"]);
+    store.reserve(&rerun(1)).await.unwrap();
+    // As if the server had stopped after the first of its statements.
+    execute(
+        &prefix,
+        "drop table {audit}; delete from {schema} where version = 2",
+    )
+    .await;
+    assert_eq!(store.check().await.unwrap(), [Finding::NoSchema]);
+    store.migrate().await.unwrap();
+    assert_eq!(store.check().await.unwrap(), []);
+    assert_eq!(indexes(&prefix).await, ["open", "PRIMARY"]);
+    assert_eq!(standing(&store, Standing::InProgress).await, 1);
+}
+
+#[tokio::test]
+async fn the_printed_schema_is_the_one_that_migrate_makes_and_may_be_run_twice() {
+    let prefix = prefix();
+    let options = MySqlStore::options()
+        .prefix(prefix.as_str())
+        .database("idem");
+    let store = options.connect(&url()).await.unwrap();
+    for _ in 0..2 {
+        raw_sql(AssertSqlSafe(store.schema_sql()))
+            .execute(&pool().await)
+            .await
+            .unwrap();
+    }
+    assert_eq!(indexes(&prefix).await, ["open", "PRIMARY"]);
+    store.migrate().await.unwrap();
+    assert_eq!(store.check().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn settling_that_is_dropped_half_way_changes_nothing() {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    store.reserve(&rerun(1)).await.unwrap();
+    let request = not_done(&store).await;
+    // Until here and no further: the entry cannot be written.
+    let pool = pool().await;
+    let mut holder = pool.begin().await.unwrap();
+    let lock = format!("select * from {prefix}audit for update");
+    raw_sql(AssertSqlSafe(lock))
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    let settling = tokio::spawn({
+        let (store, request) = (store.clone(), request.clone());
+        async move { store.settle(&request).await }
+    });
+    let waits = format!(
+        "select count(*) from information_schema.processlist
+         where command = 'Execute' and info like 'insert into `{prefix}audit`%'"
+    );
+    loop {
+        let count: i64 = idem::sqlx::query_scalar(AssertSqlSafe(waits.as_str()))
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        if count > 0 {
+            break;
+        }
+        assert!(!settling.is_finished(), "it did not wait");
+        tokio::task::yield_now().await;
+    }
+    settling.abort();
+    assert!(settling.await.unwrap_err().is_cancelled());
+    holder.rollback().await.unwrap();
+    // As of the same fence: it is still there.
+    assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
+    assert_eq!(store.audit(&request.id).await.unwrap().len(), 1);
 }

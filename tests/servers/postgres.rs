@@ -5,11 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use idem::identity::{Fingerprint, RecordId};
-use idem::record::Claim;
+use idem::record::{Claim, Note, Standing};
 use idem::sqlx::postgres::{PgPool, PgPoolOptions};
-use idem::store::{Finding, PostgresStore, Reserve, Reserved, Store, Sweep, Takeover};
+use idem::sqlx::{AssertSqlSafe, raw_sql};
+use idem::store::{
+    Count, Finding, PostgresStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin, Sweep,
+    Takeover, Written,
+};
 use idem::testing::ManualClock;
 use idem::testing::conformance::{self, Harness};
+use idem::transition::Settlement;
 use idem::{Engine, Error, StoreError, StoreErrorKind};
 use tokio::sync::Barrier;
 
@@ -56,11 +61,14 @@ impl Harness for Postgres {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn postgres_keeps_the_contract() {
-    let harness = Postgres {
+    println!("{}", conformance::run_all(harness().await).await);
+}
+
+pub(crate) async fn harness() -> impl Harness {
+    Postgres {
         pool: pool().await,
         prefix: prefix(),
-    };
-    println!("{}", conformance::run_all(harness).await);
+    }
 }
 
 async fn migrated(prefix: &str) -> PostgresStore {
@@ -117,7 +125,7 @@ async fn the_printed_schema_is_the_one_that_migrate_makes() {
     let schema = format!("s{}", prefix());
     let options = || PostgresStore::options().schema(schema.trim_end_matches('_'));
     let store = options().connect(&url()).await.unwrap();
-    idem::sqlx::raw_sql(idem::sqlx::AssertSqlSafe(store.schema_sql()))
+    raw_sql(AssertSqlSafe(store.schema_sql()))
         .execute(&pool().await)
         .await
         .unwrap();
@@ -255,14 +263,11 @@ async fn changed_meanwhile(prepare: &'static str, change: &'static str) -> Reser
     assert!(matches!(first, Reserved::Won(_)));
     let table = format!("{prefix}records");
     let pool = pool().await;
-    let run = |sql: &str| idem::sqlx::AssertSqlSafe(sql.replace("{records}", &table));
-    idem::sqlx::raw_sql(run(prepare))
-        .execute(&pool)
-        .await
-        .unwrap();
+    let run = |sql: &str| AssertSqlSafe(sql.replace("{records}", &table));
+    raw_sql(run(prepare)).execute(&pool).await.unwrap();
 
     let mut holder = pool.begin().await.unwrap();
-    idem::sqlx::raw_sql(run("select 1 from {records} for update"))
+    raw_sql(run("select 1 from {records} for update"))
         .execute(&mut *holder)
         .await
         .unwrap();
@@ -284,10 +289,7 @@ async fn changed_meanwhile(prepare: &'static str, change: &'static str) -> Reser
         assert!(!taker.is_finished(), "it did not wait");
         tokio::task::yield_now().await;
     }
-    idem::sqlx::raw_sql(run(change))
-        .execute(&mut *holder)
-        .await
-        .unwrap();
+    raw_sql(run(change)).execute(&mut *holder).await.unwrap();
     holder.commit().await.unwrap();
     taker.await.unwrap()
 }
@@ -321,14 +323,139 @@ async fn an_expiry_on_a_running_or_unknown_row_is_not_believed() {
     let pool = pool().await;
     for state in [0, 4] {
         let sql = format!("update \"{prefix}records\" set state = {state}, expires_us = 1");
-        idem::sqlx::raw_sql(idem::sqlx::AssertSqlSafe(sql))
-            .execute(&pool)
-            .await
-            .unwrap();
+        raw_sql(AssertSqlSafe(sql)).execute(&pool).await.unwrap();
         let sweep = Sweep {
             limit: 10,
             grace_us: 0,
         };
         assert_eq!(store.sweep(&sweep).await.unwrap(), 0);
     }
+}
+
+/// Runs SQL of which `{…}` are the tables' names.
+async fn execute(prefix: &str, sql: &str) {
+    let sql = sql.replace('{', prefix).replace('}', "");
+    raw_sql(AssertSqlSafe(sql))
+        .execute(&pool().await)
+        .await
+        .unwrap();
+}
+
+fn scan(standing: Standing) -> Scan {
+    Scan {
+        standing,
+        operation: None,
+        grace_us: GRACE,
+        after: None,
+        limit: 10,
+    }
+}
+
+async fn standing(store: &PostgresStore, standing: Standing) -> usize {
+    store.scan(&scan(standing)).await.unwrap().records.len()
+}
+
+/// Settles the one record as not done.
+async fn not_done(store: &PostgresStore) -> Settle {
+    let seen = store.get(&rerun(1).id).await.unwrap().unwrap();
+    Settle {
+        id: seen.record.id,
+        fence: seen.record.fence,
+        settlement: Settlement::NotDone,
+        force: true,
+        ttl_us: None,
+        grace_us: GRACE,
+        note: Note::new("ops", "looked at the gateway").unwrap(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_schema_of_version_1_is_upgraded_by_eight_at_once_and_keeps_its_records() {
+    let prefix = prefix();
+    execute(
+        &prefix,
+        "create table {schema} (version int not null primary key, applied_us bigint not null);
+         insert into {schema} values (1, 0)",
+    )
+    .await;
+    let records = include_str!("../../idem-runtime/migrations/postgres/0001_records.sql");
+    execute(&prefix, records).await;
+    let options = PostgresStore::options().prefix(prefix.as_str());
+    let store = options.connect(&url()).await.unwrap();
+    let won = store.reserve(&rerun(1)).await.unwrap();
+    assert!(matches!(won, Reserved::Won(_)));
+    let before = store.get(&rerun(1).id).await.unwrap().unwrap().record;
+    assert_eq!(
+        store.check().await.unwrap(),
+        [Finding::NoSchema],
+        "it is old"
+    );
+
+    let start = Arc::new(Barrier::new(8));
+    let mut upgrades = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (prefix, start) = (prefix.clone(), Arc::clone(&start));
+        upgrades.spawn(async move {
+            let store = PostgresStore::options()
+                .prefix(prefix)
+                .connect(&url())
+                .await?;
+            start.wait().await;
+            store.migrate().await
+        });
+    }
+    assert_eq!(upgrades.join_all().await, vec![Ok(()); 8]);
+    assert_eq!(store.check().await.unwrap(), []);
+    let after = store.scan(&scan(Standing::InProgress)).await.unwrap();
+    assert_eq!(after.records, [before]);
+    let written = store.settle(&not_done(&store).await).await.unwrap();
+    assert_eq!(written, Written::Done);
+    assert_eq!(store.audit(&rerun(1).id).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_audited_is_not_made() {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    store.reserve(&rerun(1)).await.unwrap();
+    let before = store.get(&rerun(1).id).await.unwrap().unwrap().record;
+    let request = not_done(&store).await;
+    execute(
+        &prefix,
+        "alter table {audit} add constraint full_disk check (became > 9)",
+    )
+    .await;
+    assert!(store.settle(&request).await.is_err());
+    let after = store.get(&rerun(1).id).await.unwrap().unwrap().record;
+    assert_eq!(after, before);
+    execute(&prefix, "alter table {audit} drop constraint full_disk").await;
+    assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
+}
+
+#[tokio::test]
+async fn an_attempt_without_a_lease_is_shown_as_unknown_and_settled() {
+    let prefix = prefix();
+    let store = migrated(&prefix).await;
+    store.reserve(&rerun(1)).await.unwrap();
+    execute(&prefix, "update {records} set lease_until_us = null").await;
+    assert_eq!(standing(&store, Standing::Unknown).await, 1);
+    assert_eq!(standing(&store, Standing::InProgress).await, 0);
+    assert_eq!(standing(&store, Standing::Lapsed).await, 0);
+    let counts = store
+        .count(&Count {
+            grace_us: GRACE,
+            finished: false,
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        (counts.in_progress, counts.lapsed, counts.unknown),
+        (0, 0, 1)
+    );
+    assert_eq!(counts.oldest_started_us, None);
+    let request = Settle {
+        force: false,
+        ..not_done(&store).await
+    };
+    assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
 }

@@ -14,4 +14,6 @@ mod agreement;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod script;
+#[cfg(test)]
 mod sqlite;

@@ -411,7 +411,7 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Names what this store cannot do, so that the suite and operators know.
     fn lacks(&self) -> &'static [Capability] {
-        &[Capability::Admin]
+        &[Capability::Admin, Capability::ListFinished]
     }
 
     /// Opens the connection of the renewal thread, used for nothing else, so

@@ -11,6 +11,8 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use crate::store::{Audited, Settle, Written};
 use crate::store::{Reserve, Reserved, Won};
 use crate::transition::{self, Decision};
 
@@ -52,6 +54,19 @@ pub(super) trait Rows: Sync {
         &self,
         seen: &Record,
         next: &Record,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+}
+
+/// Records with an audit beside them.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) trait AuditedRows: Rows {
+    /// As [`swap`](Rows::swap), and adds an entry to the audit: both or
+    /// neither.
+    fn swap_audited(
+        &self,
+        seen: &Record,
+        next: &Record,
+        entry: &Audited,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 }
 
@@ -102,6 +117,27 @@ pub(super) async fn step<T>(
             return Ok(decision.reply);
         };
         if rows.swap(&seen, &next).await? {
+            return Ok(decision.reply);
+        }
+    }
+    Err(in_the_way())
+}
+
+/// Changes a record by hand.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) async fn settle(
+    rows: &impl AuditedRows,
+    request: &Settle,
+) -> Result<Written, StoreError> {
+    let mut tries = Tries::new();
+    while tries.again().await {
+        let looked = rows.find(&request.id).await?;
+        let decision = transition::settle(looked.record.as_ref(), request, looked.now_us);
+        let (Some(next), Some(seen)) = (decision.write, looked.record) else {
+            return Ok(decision.reply);
+        };
+        let entry = Audited::of(request, seen.state, looked.now_us);
+        if rows.swap_audited(&seen, &next, &entry).await? {
             return Ok(decision.reply);
         }
     }

@@ -15,6 +15,7 @@
 //! | largest answer | the engine's limit, and `max_allowed_packet` | the same |
 //! | versions tested | 10.11 | none; its statements were tested on `MariaDB` |
 
+mod admin;
 mod error;
 mod renewer;
 mod rows;
@@ -29,8 +30,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 use self::error::{is_conflict, is_duplicate, store_error};
 use self::statements::Statements;
 use super::{
-    Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
-    Sweep, Written,
+    Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
+    Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
@@ -342,13 +343,7 @@ impl Rows for MySqlStore {
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
-        let query = rows::bind(self.texts.query(&self.texts.statements.swap), next)
-            .bind(next.id.as_bytes().as_slice())
-            .bind(seen.state.code())
-            .bind(seen.fence)
-            .bind(seen.claim.as_bytes().as_slice())
-            .bind(seen.lease_until_us);
-        match query.execute(&self.pool).await {
+        match self.texts.swap(seen, next).execute(&self.pool).await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
@@ -380,6 +375,16 @@ impl Texts {
             )
             .bind(self.clock_us())
             .bind(self.floor_us())
+    }
+
+    /// Binds a record, and the one that it is written over.
+    fn swap<'q>(&'q self, seen: &'q Record, next: &'q Record) -> Query<'q, MySql, MySqlArguments> {
+        rows::bind(self.query(&self.statements.swap), next)
+            .bind(next.id.as_bytes().as_slice())
+            .bind(seen.state.code())
+            .bind(seen.fence)
+            .bind(seen.claim.as_bytes().as_slice())
+            .bind(seen.lease_until_us)
     }
 
     fn clock_us(&self) -> Option<i64> {
@@ -430,7 +435,7 @@ impl Store for MySqlStore {
     }
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
-        let (database, table) = &self.texts.statements.records;
+        let (database, table) = &self.texts.statements.newest;
         let row = self
             .texts
             .query(self.texts.statements.check)
@@ -531,6 +536,14 @@ impl Store for MySqlStore {
             .await
             .map_err(|error| store_error(&error))?;
         Ok(swept.rows_affected())
+    }
+
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn lacks(&self) -> &'static [Capability] {
+        &[]
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

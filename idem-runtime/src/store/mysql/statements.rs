@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::record::Standing;
+
 /// The store's time, from the clock or from a test, and not before what it was
 /// seen to be: two parameters.
 macro_rules! now {
@@ -12,10 +14,17 @@ macro_rules! now {
 
 macro_rules! columns {
     () => {
-        "id, operation, label, scope_digest, payload_digest, payload_elements, state, fence, \
-         attempt, claim, takeovers, doubt, lease_until_us, started_us, finished_us, expires_us, \
-         since_us, not_before_us, reason, codec, failed, answer, answer_digest, version_applied, \
-         version_recorded, version_running, recorded_payload_digest, parent"
+        columns!("answer")
+    };
+    ($answer:literal) => {
+        concat!(
+            "id, operation, label, scope_digest, payload_digest, payload_elements, state, fence, \
+             attempt, claim, takeovers, doubt, lease_until_us, started_us, finished_us, \
+             expires_us, since_us, not_before_us, reason, codec, failed, ",
+            $answer,
+            ", answer_digest, version_applied, version_recorded, version_running, \
+             recorded_payload_digest, parent"
+        )
     };
 }
 
@@ -105,6 +114,47 @@ const SWEEP: &str = concat!(
      and state in (1, 2, 3) and version_applied is null order by expires_us limit ?"
 );
 
+const NOW: &str = concat!("select ", now!());
+
+/// A page of the records that stand as asked for: the id before, operation
+/// twice, and limit. The answers stay where they are. Operations are compared
+/// as bytes: the collation ignores spaces at the end.
+const SCAN: &str = concat!(
+    "select null as now, null as found, ",
+    columns!("null"),
+    " from {records} where {stands} and id > ? \
+       and (? is null or cast(operation as binary) = cast(? as binary)) \
+     order by id limit ?"
+);
+
+/// The same among what has no expiry. The server is not asked which index it
+/// would like: for a few rows in the order of their ids it may read them all.
+const SCAN_OPEN: &str = concat!(
+    "select null as now, null as found, ",
+    columns!("null"),
+    " from {records} force index (open) \
+     where expires_us is null and {stands} and id > ? \
+       and (? is null or cast(operation as binary) = cast(? as binary)) \
+     order by id limit ?"
+);
+
+/// What is in progress, lapsed and unknown, and since when: twice the time
+/// before which a lease has lapsed.
+const COUNT: &str = "select \
+       count(case when state = 0 and lease_until_us >= ? then 1 end), \
+       count(case when state = 0 and lease_until_us < ? then 1 end), \
+       count(case when state = 4 or lease_until_us is null then 1 end), \
+       min(case when state = 0 and lease_until_us is not null then started_us end), \
+       min(case when state = 4 or lease_until_us is null \
+         then coalesce(since_us, started_us) end) \
+     from {records} force index (open) where expires_us is null and state in (0, 4)";
+const COUNT_FINISHED: &str = "select count(*) from {records} where state in (1, 2, 3)";
+
+const NOTE: &str = "insert into {audit} (record_id, at_us, was, fence, became, forced, who, why) \
+     values (?, ?, ?, ?, ?, ?, ?, ?)";
+const AUDIT: &str = "select at_us, was, fence, became, forced, who, why from {audit} \
+     where record_id = ? order by id";
+
 const PIN: &str = "insert into {meta} (one, format, instance, secret_check) \
      values (1, ?, ?, ?) on duplicate key update one = one";
 const META: &str = "select format, instance, secret_check from {meta}";
@@ -122,16 +172,19 @@ const SCHEMA_APPLIED: &str = "insert into {schema} (version, applied_us) \
      on duplicate key update version = version";
 
 /// The migrations in their order, each with its number.
-const MIGRATIONS: &[(i64, &str)] = &[(
-    1,
-    include_str!("../../../migrations/mysql/0001_records.sql"),
-)];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (
+        1,
+        include_str!("../../../migrations/mysql/0001_records.sql"),
+    ),
+    (2, include_str!("../../../migrations/mysql/0002_audit.sql")),
+];
 
 /// The texts for one set of tables.
 #[derive(Clone)]
 pub(super) struct Statements {
-    /// Database and name of the table whose presence is looked for.
-    pub(super) records: (Option<String>, String),
+    /// Database and name of the newest table, whose presence is looked for.
+    pub(super) newest: (Option<String>, String),
     /// What tells this set from others on the same server.
     pub(super) place: String,
     pub(super) reserve: String,
@@ -142,6 +195,13 @@ pub(super) struct Statements {
     renew: String,
     held: String,
     pub(super) sweep: String,
+    pub(super) now: String,
+    scan: String,
+    scan_open: String,
+    pub(super) count: String,
+    pub(super) count_finished: String,
+    pub(super) note: String,
+    pub(super) audit: String,
     pub(super) pin: String,
     pub(super) meta: String,
     pub(super) check: &'static str,
@@ -165,13 +225,20 @@ impl Statements {
             Some(database) => format!("`{database}`.`{prefix}{table}`"),
             None => format!("`{prefix}{table}`"),
         };
-        let fill = |text: &str| {
-            text.replace("{records}", &quoted("records"))
+        let text = |name: &str| format!("'{name}'");
+        let fill = |sql: &str| {
+            sql.replace("{records}", &quoted("records"))
+                .replace("{audit}", &quoted("audit"))
+                .replace("{records_name}", &text(&format!("{prefix}records")))
+                .replace(
+                    "{database}",
+                    &database.map_or_else(|| "database()".to_owned(), text),
+                )
                 .replace("{meta}", &quoted("meta"))
                 .replace("{schema}", &quoted("schema"))
         };
         Self {
-            records: (database.map(str::to_owned), format!("{prefix}records")),
+            newest: (database.map(str::to_owned), format!("{prefix}audit")),
             place: quoted(""),
             reserve: fill(RESERVE),
             insert: fill(INSERT),
@@ -181,6 +248,13 @@ impl Statements {
             renew: fill(RENEW),
             held: fill(HELD),
             sweep: fill(SWEEP),
+            now: fill(NOW),
+            scan: fill(SCAN),
+            scan_open: fill(SCAN_OPEN),
+            count: fill(COUNT),
+            count_finished: fill(COUNT_FINISHED),
+            note: fill(NOTE),
+            audit: fill(AUDIT),
             pin: fill(PIN),
             meta: fill(META),
             check: CHECK,
@@ -192,6 +266,43 @@ impl Statements {
                 .map(|(number, sql)| (*number, fill(sql)))
                 .collect(),
         }
+    }
+
+    /// Returns the look at a page of records that stand, as
+    /// `Record::standing` says, with the time that it compares with, if any: a
+    /// parameter before the others.
+    pub(super) fn scan(
+        &self,
+        standing: Standing,
+        now_us: i64,
+        lapsed_us: i64,
+    ) -> (String, Option<i64>) {
+        let (stands, at_us) = match standing {
+            Standing::Unknown => (
+                "state in (0, 4) and (state = 4 or lease_until_us is null)",
+                None,
+            ),
+            Standing::Lapsed => ("state = 0 and lease_until_us < ?", Some(lapsed_us)),
+            Standing::InProgress => ("state = 0 and lease_until_us >= ?", Some(lapsed_us)),
+            Standing::Released => (
+                "state = 1 and (expires_us is null or expires_us >= ?)",
+                Some(now_us),
+            ),
+            Standing::Completed => (
+                "state = 2 and (expires_us is null or expires_us >= ?)",
+                Some(now_us),
+            ),
+            Standing::Tombstone => (
+                "state = 3 and (expires_us is null or expires_us >= ?)",
+                Some(now_us),
+            ),
+        };
+        let scan = if standing.is_open() {
+            &self.scan_open
+        } else {
+            &self.scan
+        };
+        (scan.replace("{stands}", stands), at_us)
     }
 
     /// Returns the renewal of so many leases, and the look at who is held.

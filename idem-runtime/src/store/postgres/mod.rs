@@ -18,6 +18,7 @@
 //! Behind a pooler in transaction mode, use
 //! [`unnamed_statements`](PostgresOptions::unnamed_statements).
 
+mod admin;
 mod error;
 mod renewer;
 mod rows;
@@ -32,8 +33,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 use self::error::{is_conflict, store_error};
 use self::statements::Statements;
 use super::{
-    Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
-    Sweep, Written,
+    Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
+    Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
@@ -279,11 +280,15 @@ impl Rows for PostgresStore {
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
-        let query = rows::bind(self.texts.query(&self.texts.statements.swap), next)
-            .bind(seen.state.code())
-            .bind(seen.fence)
-            .bind(seen.claim.as_bytes().as_slice())
-            .bind(seen.lease_until_us);
+        let texts = &self.texts;
+        let query = texts.swap(&texts.statements.swap, seen, next);
+        self.changed(query).await
+    }
+}
+
+impl PostgresStore {
+    /// Sends a guarded write, and says whether the guards held.
+    async fn changed(&self, query: Query<'_, Postgres, PgArguments>) -> Result<bool, StoreError> {
         match query.execute(&self.pool).await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
@@ -296,6 +301,20 @@ impl Texts {
     fn query<'q>(&self, sql: &'q str) -> Query<'q, Postgres, PgArguments> {
         // Only validated names were filled into the texts.
         sqlx::query(AssertSqlSafe(sql)).persistent(self.named)
+    }
+
+    /// Binds a record, and the one that it is written over.
+    fn swap<'q>(
+        &self,
+        sql: &'q str,
+        seen: &'q Record,
+        next: &'q Record,
+    ) -> Query<'q, Postgres, PgArguments> {
+        rows::bind(self.query(sql), next)
+            .bind(seen.state.code())
+            .bind(seen.fence)
+            .bind(seen.claim.as_bytes().as_slice())
+            .bind(seen.lease_until_us)
     }
 
     fn clock_us(&self) -> Option<i64> {
@@ -349,7 +368,7 @@ impl Store for PostgresStore {
         let row = self
             .texts
             .query(&self.texts.statements.check)
-            .bind(self.texts.statements.records.as_str())
+            .bind(self.texts.statements.newest.as_str())
             .fetch_one(&self.pool)
             .await
             .map_err(|error| store_error(&error))?;
@@ -436,6 +455,14 @@ impl Store for PostgresStore {
             .await
             .map_err(|error| store_error(&error))?;
         Ok(swept.rows_affected())
+    }
+
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn lacks(&self) -> &'static [Capability] {
+        &[]
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

@@ -5,7 +5,8 @@ use sqlx::{Row as _, query::Query};
 
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Label, Record, Recorded, State, VersionBytes};
+use crate::record::{Claim, Label, Note, Record, Recorded, State, VersionBytes};
+use crate::store::Audited;
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 use crate::store::swap::Looked;
 
@@ -33,7 +34,7 @@ pub(super) fn found(row: &PgRow) -> Result<(Option<i64>, Looked), StoreError> {
     Ok((row.try_get(1).map_err(|_| damaged("fence"))?, looked))
 }
 
-fn record(row: &PgRow) -> Result<Record, StoreError> {
+pub(super) fn record(row: &PgRow) -> Result<Record, StoreError> {
     let row = Columns(row);
     let digest = |at, what| -> Result<Option<[u8; 32]>, StoreError> {
         let bytes: Option<Vec<u8>> = row.get(at, what)?;
@@ -127,4 +128,22 @@ pub(super) fn bind<'q>(query: Bound<'q>, record: &'q Record) -> Bound<'q> {
                 .map(|f| f.as_bytes().to_vec()),
         )
         .bind(record.parent.as_ref().map(|id| id.as_bytes().to_vec()))
+}
+
+/// Reads an entry of the audit.
+pub(super) fn audited(row: &PgRow) -> Result<Audited, StoreError> {
+    fn get<'r, T>(row: &'r PgRow, at: usize) -> Result<T, StoreError>
+    where
+        T: sqlx::Decode<'r, Postgres> + sqlx::Type<Postgres>,
+    {
+        row.try_get(at).map_err(|_| damaged("audit"))
+    }
+    Ok(Audited {
+        at_us: get(row, 0)?,
+        was: State::from_code(get(row, 1)?).ok_or_else(|| damaged("audit"))?,
+        fence: get(row, 2)?,
+        became: get(row, 3)?,
+        forced: get(row, 4)?,
+        note: Note::new(get(row, 5)?, get(row, 6)?).ok_or_else(|| damaged("audit"))?,
+    })
 }

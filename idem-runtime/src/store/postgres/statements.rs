@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::record::Standing;
+
 /// The store's time, from the clock or from a test, and not before what it was
 /// seen to be. `clock_timestamp` goes on inside of a statement that waits.
 macro_rules! now {
@@ -18,6 +20,9 @@ macro_rules! now {
 
 macro_rules! columns {
     ($r:literal) => {
+        columns!($r, concat!($r, "answer"))
+    };
+    ($r:literal, $answer:expr) => {
         concat!(
             $r,
             "id, ",
@@ -61,8 +66,8 @@ macro_rules! columns {
             "codec, ",
             $r,
             "failed, ",
-            $r,
-            "answer, ",
+            $answer,
+            ", ",
             $r,
             "answer_digest, ",
             $r,
@@ -109,15 +114,29 @@ const FIND: &str = concat!(
 
 /// Writes what was decided on a record, if it is still the one that was seen:
 /// every other write changes one of these.
-const SWAP: &str = "update {records} set \
-     operation = $2, label = $3, scope_digest = $4, payload_digest = $5, payload_elements = $6, \
-     state = $7, fence = $8, attempt = $9, claim = $10, takeovers = $11, doubt = $12, \
-     lease_until_us = $13, started_us = $14, finished_us = $15, expires_us = $16, \
-     since_us = $17, not_before_us = $18, reason = $19, codec = $20, failed = $21, answer = $22, \
-     answer_digest = $23, version_applied = $24, version_recorded = $25, version_running = $26, \
-     recorded_payload_digest = $27, parent = $28 \
-     where id = $1 and state = $29 and fence = $30 and claim = $31 \
-     and lease_until_us is not distinct from $32";
+macro_rules! swap {
+    () => {
+        "update {records} set operation = $2, label = $3, scope_digest = $4, \
+           payload_digest = $5, payload_elements = $6, state = $7, fence = $8, attempt = $9, \
+           claim = $10, takeovers = $11, doubt = $12, lease_until_us = $13, started_us = $14, \
+           finished_us = $15, expires_us = $16, since_us = $17, not_before_us = $18, \
+           reason = $19, codec = $20, failed = $21, answer = $22, answer_digest = $23, \
+           version_applied = $24, version_recorded = $25, version_running = $26, \
+           recorded_payload_digest = $27, parent = $28 \
+         where id = $1 and state = $29 and fence = $30 and claim = $31 \
+           and lease_until_us is not distinct from $32"
+    };
+}
+const SWAP: &str = swap!();
+
+/// The same with an entry in the audit: of what has changed, so both or neither.
+const SWAP_AUDITED: &str = concat!(
+    "with changed as (",
+    swap!(),
+    " returning id) \
+     insert into {audit} (record_id, at_us, was, fence, became, forced, who, why) \
+     select id, $33, $29, $30, $34, $35, $36, $37 from changed"
+);
 
 /// The end of an attempt in one trip: the transition of the same name.
 const COMPLETE: &str = concat!(
@@ -164,6 +183,45 @@ const SWEEP: &str = concat!(
      order by expires_us limit $4 for update skip locked)"
 );
 
+const NOW: &str = concat!("select ", now!("$1", "$2"));
+
+/// A page of the records that stand as asked for: the time, the time before
+/// which a lease has lapsed, the id before, operation and limit. The answers
+/// stay where they are.
+const SCAN: &str = concat!(
+    "select null::bigint as now, null::bigint as won, ",
+    columns!("", "null::bytea as answer"),
+    " from {records} where {stands} and id > $3 and ($4::text is null or operation = $4) \
+     order by id limit $5"
+);
+
+/// Where a record stands, as `Record::standing` says. What is open is found in
+/// the index whose words these are.
+const fn stands(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Unknown => "state in (0, 4) and (state = 4 or lease_until_us is null)",
+        Standing::Lapsed => "state in (0, 4) and state = 0 and lease_until_us < $2",
+        Standing::InProgress => "state in (0, 4) and state = 0 and lease_until_us >= $2",
+        Standing::Released => "state = 1 and (expires_us is null or expires_us >= $1)",
+        Standing::Completed => "state = 2 and (expires_us is null or expires_us >= $1)",
+        Standing::Tombstone => "state = 3 and (expires_us is null or expires_us >= $1)",
+    }
+}
+
+/// What is in progress, lapsed and unknown, and since when: the time before
+/// which a lease has lapsed.
+const COUNT: &str = "select \
+       count(*) filter (where state = 0 and lease_until_us >= $1), \
+       count(*) filter (where state = 0 and lease_until_us < $1), \
+       count(*) filter (where state = 4 or lease_until_us is null), \
+       min(started_us) filter (where state = 0 and lease_until_us is not null), \
+       min(coalesce(since_us, started_us)) filter (where state = 4 or lease_until_us is null) \
+     from {records} where state in (0, 4)";
+const COUNT_FINISHED: &str = "select count(*) from {records} where state in (1, 2, 3)";
+
+const AUDIT: &str = "select at_us, was, fence, became, forced, who, why from {audit} \
+     where record_id = $1 order by id";
+
 const PIN: &str = "insert into {meta} (one, format, instance, secret_check) \
      values (1, $1, $2, $3) on conflict (one) do nothing";
 const META: &str = "select format, instance, secret_check from {meta}";
@@ -179,24 +237,36 @@ const SCHEMA_APPLIED: &str = "insert into {schema} (version, applied_us) \
      values ($1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
 
 /// The migrations in their order, each with its number.
-const MIGRATIONS: &[(i32, &str)] = &[(
-    1,
-    include_str!("../../../migrations/postgres/0001_records.sql"),
-)];
+const MIGRATIONS: &[(i32, &str)] = &[
+    (
+        1,
+        include_str!("../../../migrations/postgres/0001_records.sql"),
+    ),
+    (
+        2,
+        include_str!("../../../migrations/postgres/0002_audit.sql"),
+    ),
+];
 
 /// The texts for one set of tables.
 #[derive(Clone)]
 pub(super) struct Statements {
-    /// The table whose presence is looked for, as a quoted name.
-    pub(super) records: String,
+    /// The newest table, whose presence is looked for, as a quoted name.
+    pub(super) newest: String,
     /// What tells this set from others in the same database.
     pub(super) place: String,
     pub(super) reserve: String,
     pub(super) find: String,
     pub(super) swap: String,
+    pub(super) swap_audited: String,
     pub(super) complete: String,
     pub(super) renew: String,
     pub(super) sweep: String,
+    pub(super) now: String,
+    scan: String,
+    pub(super) count: String,
+    pub(super) count_finished: String,
+    pub(super) audit: String,
     pub(super) pin: String,
     pub(super) meta: String,
     pub(super) check: String,
@@ -225,17 +295,26 @@ impl Statements {
             text.replace("{records}", &quoted("records"))
                 .replace("{meta}", &quoted("meta"))
                 .replace("{schema}", &quoted("schema"))
+                .replace("{audit}", &quoted("audit"))
                 .replace("{expiry}", &format!("\"{prefix}records_expiry\""))
+                .replace("{open}", &format!("\"{prefix}records_open\""))
+                .replace("{audit_record}", &format!("\"{prefix}audit_record\""))
         };
         Self {
-            records: quoted("records"),
+            newest: quoted("audit"),
             place: quoted(""),
             reserve: fill(RESERVE),
             find: fill(FIND),
             swap: fill(SWAP),
+            swap_audited: fill(SWAP_AUDITED),
             complete: fill(COMPLETE),
             renew: fill(RENEW),
             sweep: fill(SWEEP),
+            now: fill(NOW),
+            scan: fill(SCAN),
+            count: fill(COUNT),
+            count_finished: fill(COUNT_FINISHED),
+            audit: fill(AUDIT),
             pin: fill(PIN),
             meta: fill(META),
             check: fill(CHECK),
@@ -249,5 +328,10 @@ impl Statements {
                 .map(|(number, sql)| (*number, fill(sql)))
                 .collect(),
         }
+    }
+
+    /// Returns the look at a page of records.
+    pub(super) fn scan(&self, standing: Standing) -> String {
+        self.scan.replace("{stands}", stands(standing))
     }
 }

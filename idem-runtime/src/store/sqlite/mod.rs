@@ -13,6 +13,7 @@
 //! | largest answer | the engine's limit |
 //! | versions tested | 3.51.3, bundled |
 
+mod admin;
 mod error;
 mod renewer;
 mod rows;
@@ -34,8 +35,8 @@ use self::error::store_error;
 use self::time::StoreTime;
 use self::writer::{Done, Job, Op, Writer};
 use super::{
-    Complete, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store, Sweep,
-    Written,
+    Capability, Complete, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
+    StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -362,6 +363,14 @@ impl Store for SqliteStore {
             Done::Swept(rows) => Ok(rows),
             _ => Err(writer::gone()),
         }
+    }
+
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn lacks(&self) -> &'static [Capability] {
+        &[]
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

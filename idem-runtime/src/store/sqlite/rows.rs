@@ -6,10 +6,11 @@ use sqlx::{Row as _, query::Query};
 use super::statements;
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Label, Record, Recorded, State, VersionBytes};
+use crate::record::{Claim, Label, Note, Record, Recorded, State, VersionBytes};
+use crate::store::Audited;
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 
-/// Reads a column by its position in `columns!()`.
+/// Reads a column by its position.
 struct Columns<'r>(&'r SqliteRow);
 
 impl<'r> Columns<'r> {
@@ -117,4 +118,31 @@ pub(super) fn write(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
                 .map(|fingerprint| fingerprint.as_bytes().to_vec()),
         )
         .bind(record.parent.as_ref().map(|id| id.as_bytes().to_vec()))
+}
+
+/// Adds an entry to the audit.
+pub(super) fn note<'q>(id: &'q RecordId, entry: &'q Audited) -> Query<'q, Sqlite, SqliteArguments> {
+    sqlx::query(statements::NOTE)
+        .bind(id.as_bytes().as_slice())
+        .bind(entry.at_us)
+        .bind(entry.was.code())
+        .bind(entry.fence)
+        .bind(entry.became)
+        .bind(entry.forced)
+        .bind(entry.note.by())
+        .bind(entry.note.why())
+}
+
+/// Reads an entry of the audit.
+pub(super) fn audited(row: &SqliteRow) -> Result<Audited, StoreError> {
+    let row = Columns(row);
+    let text = |at| row.get::<&str>(at, "audit");
+    Ok(Audited {
+        at_us: row.get(0, "audit")?,
+        was: State::from_code(row.get(1, "audit")?).ok_or_else(|| damaged("audit"))?,
+        fence: row.get(2, "audit")?,
+        became: row.get(3, "audit")?,
+        forced: row.get(4, "audit")?,
+        note: Note::new(text(5)?, text(6)?).ok_or_else(|| damaged("audit"))?,
+    })
 }

@@ -1,14 +1,19 @@
 //! Every SQL text of this store.
 
+use crate::record::Standing;
+
 pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
 
 /// The migrations in their order, each with its number.
-pub(super) const MIGRATIONS: &[(i64, &str)] = &[(
-    1,
-    include_str!("../../../migrations/sqlite/0001_records.sql"),
-)];
+pub(super) const MIGRATIONS: &[(i64, &str)] = &[
+    (
+        1,
+        include_str!("../../../migrations/sqlite/0001_records.sql"),
+    ),
+    (2, include_str!("../../../migrations/sqlite/0002_audit.sql")),
+];
 
 pub(super) const CREATE_SCHEMA_TABLE: &str = "CREATE TABLE IF NOT EXISTS idem_schema (
     version INTEGER NOT NULL PRIMARY KEY, applied_us INTEGER NOT NULL)";
@@ -25,10 +30,17 @@ pub(super) const ADVANCE_CLOCK: &str = "UPDATE idem_meta SET clock_us = ?1 WHERE
 
 macro_rules! columns {
     () => {
-        "id, operation, label, scope_digest, payload_digest, payload_elements, state, fence, \
-         attempt, claim, takeovers, doubt, lease_until_us, started_us, finished_us, expires_us, \
-         since_us, not_before_us, reason, codec, failed, answer, answer_digest, version_applied, \
-         version_recorded, version_running, recorded_payload_digest, parent"
+        columns!("answer")
+    };
+    ($answer:literal) => {
+        concat!(
+            "id, operation, label, scope_digest, payload_digest, payload_elements, state, fence, \
+             attempt, claim, takeovers, doubt, lease_until_us, started_us, finished_us, \
+             expires_us, since_us, not_before_us, reason, codec, failed, ",
+            $answer,
+            ", answer_digest, version_applied, version_recorded, version_running, \
+             recorded_payload_digest, parent"
+        )
     };
 }
 
@@ -48,6 +60,73 @@ pub(super) const SWEEP: &str = "DELETE FROM idem_records WHERE rowid IN (
     WHERE expires_us IS NOT NULL AND expires_us < ?1
       AND state IN (1, 2, 3) AND version_applied IS NULL
     ORDER BY expires_us LIMIT ?2)";
+
+/// A page of the records that stand as `Record::standing` says: the time, the
+/// time before which a lease has lapsed, the id before, operation and limit.
+/// The answers stay on the disk.
+macro_rules! scan {
+    ($from:literal, $stands:literal) => {
+        concat!(
+            "SELECT ",
+            columns!("NULL"),
+            " FROM ",
+            $from,
+            " WHERE ",
+            $stands,
+            " AND id > ?3 AND (?4 IS NULL OR operation = ?4) ORDER BY id LIMIT ?5"
+        )
+    };
+}
+
+/// The planner takes a partial index only for the same words, and is not asked
+/// which one it would like.
+macro_rules! scan_open {
+    ($stands:literal) => {
+        scan!("idem_records INDEXED BY idem_records_open", $stands)
+    };
+}
+
+pub(super) fn scan(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Unknown => {
+            scan_open!("state IN (0, 4) AND (state = 4 OR lease_until_us IS NULL)")
+        }
+        Standing::Lapsed => scan_open!("state IN (0, 4) AND state = 0 AND lease_until_us < ?2"),
+        Standing::InProgress => {
+            scan_open!("state IN (0, 4) AND state = 0 AND lease_until_us >= ?2")
+        }
+        Standing::Released => scan!(
+            "idem_records",
+            "state = 1 AND (expires_us IS NULL OR expires_us >= ?1)"
+        ),
+        Standing::Completed => scan!(
+            "idem_records",
+            "state = 2 AND (expires_us IS NULL OR expires_us >= ?1)"
+        ),
+        Standing::Tombstone => scan!(
+            "idem_records",
+            "state = 3 AND (expires_us IS NULL OR expires_us >= ?1)"
+        ),
+    }
+}
+
+/// What is in progress, lapsed and unknown, and since when: the time before
+/// which a lease has lapsed.
+pub(super) const COUNT: &str = "SELECT
+    count(*) FILTER (WHERE state = 0 AND lease_until_us >= ?1),
+    count(*) FILTER (WHERE state = 0 AND lease_until_us < ?1),
+    count(*) FILTER (WHERE state = 4 OR lease_until_us IS NULL),
+    min(started_us) FILTER (WHERE state = 0 AND lease_until_us IS NOT NULL),
+    min(coalesce(since_us, started_us)) FILTER (WHERE state = 4 OR lease_until_us IS NULL)
+    FROM idem_records INDEXED BY idem_records_open WHERE state IN (0, 4)";
+pub(super) const COUNT_FINISHED: &str =
+    "SELECT count(*) FROM idem_records WHERE state IN (1, 2, 3)";
+
+pub(super) const NOTE: &str = "INSERT INTO idem_audit
+    (record_id, at_us, was, fence, became, forced, who, why)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+pub(super) const AUDIT: &str = "SELECT at_us, was, fence, became, forced, who, why
+    FROM idem_audit WHERE record_id = ?1 ORDER BY id";
 
 pub(super) const VERSION: &str = "SELECT sqlite_version()";
 pub(super) const SYNCHRONOUS: &str = "PRAGMA synchronous";

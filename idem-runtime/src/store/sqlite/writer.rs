@@ -15,7 +15,9 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
-use crate::store::{Complete, MarkUnknown, Meta, Release, Reserve, Reserved, Sweep, Written};
+use crate::store::{
+    Audited, Complete, MarkUnknown, Meta, Release, Reserve, Reserved, Settle, Sweep, Written,
+};
 use crate::sync::{mpsc, oneshot};
 use crate::transition::{self, Decision};
 
@@ -29,6 +31,7 @@ pub(super) enum Op {
     Release(Release),
     MarkUnknown(MarkUnknown),
     Sweep(Sweep),
+    Settle(Settle),
 }
 
 pub(super) enum Done {
@@ -190,6 +193,7 @@ async fn run(
                 .await?;
             Ok(Done::Swept(deleted.rows_affected()))
         }
+        Op::Settle(request) => settle(conn, request, now_us).await?.map(Done::Written),
     })
 }
 
@@ -212,6 +216,25 @@ pub(super) async fn step<T>(
         rows::write(record).execute(conn).await?;
     }
     Ok(Ok(decision.reply))
+}
+
+/// Changes a record by hand, with its entry in the audit.
+async fn settle(
+    conn: &mut SqliteConnection,
+    request: &Settle,
+    now_us: i64,
+) -> Result<Result<Written, StoreError>, sqlx::Error> {
+    let mut was = None;
+    let written = step(conn, &request.id, |current| {
+        was = current.map(|record| record.state);
+        transition::settle(current, request, now_us)
+    })
+    .await?;
+    if let (Ok(Written::Done), Some(was)) = (&written, was) {
+        let entry = Audited::of(request, was, now_us);
+        rows::note(&request.id, &entry).execute(conn).await?;
+    }
+    Ok(written)
 }
 
 async fn pin(conn: &mut SqliteConnection, meta: &Meta, now_us: i64) -> Result<Meta, sqlx::Error> {

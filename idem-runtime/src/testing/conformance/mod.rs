@@ -73,10 +73,13 @@
 //! # }
 //! ```
 
+mod admin;
 mod answers;
+mod audit;
 mod bench;
 mod complete;
 mod expiry;
+mod finished;
 mod give_back;
 mod key;
 mod meta;
@@ -84,6 +87,7 @@ mod race;
 mod release;
 mod renew;
 mod reserve;
+mod settle;
 mod sweep;
 mod takeover;
 mod unknown;
@@ -142,7 +146,7 @@ pub struct Case {
     /// What must hold, as a sentence with underscores.
     pub name: &'static str,
     /// What a store may lack, and then does not run it.
-    pub needs: Option<Capability>,
+    pub needs: &'static [Capability],
     run: for<'a> fn(&'a Bench) -> Boxed<'a, ()>,
 }
 
@@ -155,12 +159,12 @@ impl fmt::Display for Case {
 /// Lists the functions of a topic as its cases.
 macro_rules! topic {
     ($topic:literal: $($name:ident),+ $(,)?) => {
-        super::topic!(CASES, $topic, None, $($name),+);
+        super::topic!(CASES, $topic, &[], $($name),+);
     };
     ($topic:literal needs $need:ident: $($name:ident),+ $(,)?) => {
-        super::topic!(CASES, $topic, Some(crate::store::Capability::$need), $($name),+);
+        super::topic!(CASES, $topic, &[crate::store::Capability::$need], $($name),+);
     };
-    ($cases:ident, $topic:literal, $needs:expr, $($name:ident),+) => {
+    ($cases:ident, $topic:literal, $needs:expr, $($name:ident),+ $(,)?) => {
         pub(super) const $cases: &[super::Case] = &[$(super::Case {
             topic: $topic,
             name: stringify!($name),
@@ -186,6 +190,11 @@ const TOPICS: &[&[Case]] = &[
     key::CASES,
     answers::CASES,
     version::CASES,
+    admin::CASES,
+    finished::CASES,
+    settle::CASES,
+    audit::CASES,
+    audit::SWEPT,
 ];
 
 /// Lists every case, topic by topic.
@@ -203,20 +212,25 @@ pub struct Report {
     pub executed: Vec<&'static Case>,
     /// The cases that need what the store says it lacks.
     pub not_run: Vec<&'static Case>,
+    lacks: &'static [Capability],
+}
+
+impl Case {
+    /// Returns the first thing that it needs and such a store lacks.
+    fn misses(&self, lacks: &[Capability]) -> Option<Capability> {
+        self.needs.iter().copied().find(|need| lacks.contains(need))
+    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} cases", self.store, self.executed.len())?;
-        let mut told: Vec<Capability> = Vec::new();
-        for need in self.not_run.iter().filter_map(|case| case.needs) {
-            if told.contains(&need) {
-                continue;
-            }
-            told.push(need);
-            let lacking = |case: &&&Case| case.needs == Some(need);
+        for need in self.lacks {
+            let lacking = |case: &&&Case| case.misses(self.lacks) == Some(*need);
             let count = self.not_run.iter().filter(lacking).count();
-            write!(f, ", {count} not run without {need}")?;
+            if count > 0 {
+                write!(f, ", {count} not run without {need}")?;
+            }
         }
         Ok(())
     }
@@ -252,6 +266,7 @@ pub async fn run_only(harness: impl Harness, what: &str) -> Report {
 async fn run(harness: impl Harness, cases: impl Iterator<Item = &'static Case>) -> Report {
     let harness: Arc<dyn Open> = Arc::new(harness);
     let mut store = "";
+    let mut lacks: &[Capability] = &[];
     let mut executed = Vec::new();
     let mut not_run = Vec::new();
     let mut failures = Vec::new();
@@ -261,15 +276,15 @@ async fn run(harness: impl Harness, cases: impl Iterator<Item = &'static Case>) 
         let ran = tokio::spawn(async move {
             let bench = Bench::open(harness, place(case)).await;
             let lacks = bench.store.lacks();
-            let runs = case.needs.is_none_or(|need| !lacks.contains(&need));
+            let runs = case.misses(lacks).is_none();
             if runs {
                 (case.run)(&bench).await;
             }
-            (bench.store.kind(), runs)
+            (bench.store.kind(), lacks, runs)
         });
         match ran.await {
-            Ok((kind, runs)) => {
-                store = kind;
+            Ok((kind, lacking, runs)) => {
+                (store, lacks) = (kind, lacking);
                 if runs {
                     executed.push(case);
                 } else {
@@ -293,6 +308,7 @@ async fn run(harness: impl Harness, cases: impl Iterator<Item = &'static Case>) 
         store,
         executed,
         not_run,
+        lacks,
     }
 }
 

@@ -27,11 +27,11 @@ super::topic!("race":
 );
 
 /// More than a machine has cores, few enough for a slow disk.
-const CALLERS: usize = 16;
-const ROUNDS: u8 = 6;
+pub(super) const CALLERS: usize = 16;
+pub(super) const ROUNDS: u8 = 6;
 
 /// Runs all at once, over several connections to the same records.
-async fn at_once<T: Send + 'static>(
+pub(super) async fn at_once<T: Send + 'static>(
     b: &Bench,
     jobs: Vec<impl FnOnce(Arc<dyn Store>) -> Boxed<'static, T> + Send + 'static>,
 ) -> Vec<T> {
@@ -56,7 +56,9 @@ async fn at_once<T: Send + 'static>(
     answers
 }
 
-fn asks(request: Reserve) -> impl FnOnce(Arc<dyn Store>) -> Boxed<'static, Reserved> + Send {
+pub(super) fn asks(
+    request: Reserve,
+) -> impl FnOnce(Arc<dyn Store>) -> Boxed<'static, Reserved> + Send {
     move |store| Box::pin(async move { done(store.reserve(&request).await) })
 }
 

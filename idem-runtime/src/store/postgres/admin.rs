@@ -1,0 +1,114 @@
+//! The side for operators.
+
+use async_trait::async_trait;
+
+use super::error::store_error;
+use super::{PostgresStore, rows};
+use crate::error::StoreError;
+use crate::identity::RecordId;
+use crate::record::Record;
+use crate::store::sql::{behind, counts, damaged, page, to_read};
+use crate::store::swap::{self, AuditedRows, Rows as _};
+use crate::store::{Audited, Count, Counts, Page, Scan, Seen, Settle, StoreAdmin, Written};
+use crate::sync::Ordering;
+
+impl PostgresStore {
+    /// Asks for the store's time.
+    async fn now_us(&self) -> Result<i64, StoreError> {
+        let texts = &self.texts;
+        let row = texts
+            .query(&texts.statements.now)
+            .bind(texts.clock_us())
+            .bind(texts.floor_us())
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        let now_us = sqlx::Row::try_get(&row, 0).map_err(|_| damaged("time"))?;
+        texts.latest_us.fetch_max(now_us, Ordering::SeqCst);
+        Ok(now_us)
+    }
+}
+
+impl AuditedRows for PostgresStore {
+    async fn swap_audited(
+        &self,
+        seen: &Record,
+        next: &Record,
+        entry: &Audited,
+    ) -> Result<bool, StoreError> {
+        let texts = &self.texts;
+        let query = texts
+            .swap(&texts.statements.swap_audited, seen, next)
+            .bind(entry.at_us)
+            .bind(entry.became)
+            .bind(entry.forced)
+            .bind(entry.note.by())
+            .bind(entry.note.why());
+        self.changed(query).await
+    }
+}
+
+#[async_trait]
+impl StoreAdmin for PostgresStore {
+    async fn scan(&self, request: &Scan) -> Result<Page, StoreError> {
+        // What changes after this look at the clock changes to a later time: it
+        // still stands at this one.
+        let now_us = self.now_us().await?;
+        let texts = &self.texts;
+        let found = texts
+            .query(&texts.statements.scan(request.standing))
+            .bind(now_us)
+            .bind(now_us.saturating_sub(request.grace_us))
+            .bind(behind(request))
+            .bind(request.operation.as_deref())
+            .bind(to_read(request))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        let records = found.iter().map(rows::record).collect::<Result<_, _>>()?;
+        Ok(page(request, now_us, records))
+    }
+
+    async fn get(&self, id: &RecordId) -> Result<Option<Seen>, StoreError> {
+        let looked = self.find(id).await?;
+        let now_us = looked.now_us;
+        Ok(looked.record.map(|record| Seen { now_us, record }))
+    }
+
+    async fn settle(&self, request: &Settle) -> Result<Written, StoreError> {
+        swap::settle(self, request).await
+    }
+
+    async fn audit(&self, id: &RecordId) -> Result<Vec<Audited>, StoreError> {
+        let texts = &self.texts;
+        let entries = texts
+            .query(&texts.statements.audit)
+            .bind(id.as_bytes().as_slice())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        entries.iter().map(rows::audited).collect()
+    }
+
+    async fn count(&self, request: &Count) -> Result<Counts, StoreError> {
+        let now_us = self.now_us().await?;
+        let texts = &self.texts;
+        let open = texts
+            .query(&texts.statements.count)
+            .bind(now_us.saturating_sub(request.grace_us))
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        let open = sqlx::FromRow::from_row(&open).map_err(|_| damaged("count"))?;
+        if !request.finished {
+            return Ok(counts(now_us, open, None));
+        }
+        let finished = texts
+            .query(&texts.statements.count_finished)
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|error| store_error(&error))?;
+        let finished = sqlx::Row::try_get(&finished, 0).map_err(|_| damaged("count"))?;
+        Ok(counts(now_us, open, Some(finished)))
+    }
+}
