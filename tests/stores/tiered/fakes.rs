@@ -21,8 +21,10 @@ pub(crate) struct Fake {
     mode: Arc<Mutex<Mode>>,
     asked: Arc<Mutex<Vec<&'static str>>>,
     /// Fills that are under way.
-    late: Arc<Mutex<Vec<(String, Vec<u8>, Duration)>>>,
+    late: Arc<Mutex<Vec<Fill>>>,
 }
+
+type Fill = (String, Vec<u8>, Duration);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {

@@ -9,8 +9,8 @@ use idem::identity::Fingerprint;
 use idem::record::{Note, Recorded};
 use idem::store::tiered::Front;
 use idem::store::{
-    Complete, Ending, Holder, MarkUnknown, Release, Reserve, Reserved, Settle, Store, Takeover,
-    TieredStore, Written,
+    Complete, Ending, Holder, MarkUnknown, Release, Reserve, Reserved, Settle, Store as _,
+    Takeover, TieredStore, Written,
 };
 use idem::testing::ManualClock;
 use idem::transition::Settlement;
@@ -347,7 +347,7 @@ fn a_lying_front_never_wins_a_key_nor_makes_up_an_answer() {
         .start_paused(true)
         .build()
         .unwrap();
-    let mut config = ProptestConfig::with_cases(400);
+    let mut config = ProptestConfig::with_cases(200);
     config.failure_persistence = None;
     let fronted = std::cell::RefCell::new(HashSet::new());
     let script = prop::collection::vec((call(), prop::collection::vec(lie(), 4)), 10..60);

@@ -15,8 +15,8 @@ use idem::identity::{Fingerprint, RecordId};
 use idem::record::{Claim, Recorded, VersionBytes};
 use idem::store::tiered::{Front as _, Kind, MemoryFront};
 use idem::store::{
-    Complete, Ending, Holder, MarkUnknown, MemoryStore, Meta, Release, Reserve, Reserved, Store,
-    Takeover, TieredStore, Written,
+    Complete, Ending, Holder, MarkUnknown, MemoryStore, Meta, Release, Reserve, Reserved,
+    Store as _, Takeover, TieredStore, Written,
 };
 use idem::testing::ManualClock;
 use idem::{Clock as _, UnknownReason};

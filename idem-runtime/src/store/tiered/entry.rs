@@ -7,7 +7,7 @@
 //!             without the answer's bytes, which have a digest of their own
 //! A: fingerprint 32, usable until 8, expires 1 + 8, finished 8, attempt 4,
 //!    failed 1, the answer's digest 32, length of codec 1, codec, answer
-//! H: fingerprint 32, usable until 8, lapses 8
+//! H: fingerprint 32, usable until 8, lease ends 8
 //! ```
 //!
 //! Numbers are big-endian; times are microseconds since the epoch. Bytes from a
@@ -42,7 +42,7 @@ pub(super) enum Told {
         expires_us: Option<i64>,
     },
     InProgress {
-        lapses_us: i64,
+        lease_ends_us: i64,
     },
 }
 
@@ -55,8 +55,8 @@ impl Entry {
         bytes.extend(self.fingerprint.as_bytes());
         bytes.extend(self.usable_until_us.to_be_bytes());
         let kind = match &self.told {
-            Told::InProgress { lapses_us } => {
-                bytes.extend(lapses_us.to_be_bytes());
+            Told::InProgress { lease_ends_us } => {
+                bytes.extend(lease_ends_us.to_be_bytes());
                 Kind::Hint
             }
             Told::Answer {
@@ -98,10 +98,10 @@ impl Entry {
         let told = match kind {
             Kind::Block => return None,
             Kind::Hint => {
-                let lapses_us = rest.number()?;
+                let lease_ends_us = rest.number()?;
                 rest.0
                     .is_empty()
-                    .then_some(Told::InProgress { lapses_us })?
+                    .then_some(Told::InProgress { lease_ends_us })?
             }
             Kind::Answer => {
                 let expires = (rest.flag()?, rest.number()?);
@@ -190,7 +190,7 @@ mod tests {
 
     fn entry() -> impl Strategy<Value = Entry> {
         let told = prop_oneof![
-            any::<i64>().prop_map(|lapses_us| Told::InProgress { lapses_us }),
+            any::<i64>().prop_map(|lease_ends_us| Told::InProgress { lease_ends_us }),
             (
                 "[a-z/0-9]{0,20}",
                 any::<bool>(),

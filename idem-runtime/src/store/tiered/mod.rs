@@ -209,7 +209,9 @@ impl TieredStore {
                 attempt,
                 left_us: expires_us.map(|at| at.saturating_sub(now_us)),
             }),
-            Told::InProgress { lapses_us } => {
+            Told::InProgress { lease_ends_us } => {
+                // The grace is each caller's own.
+                let lapses_us = lease_ends_us.saturating_add(request.grace_us);
                 let left_us = lapses_us.saturating_sub(now_us);
                 (left_us > 0 && !longest.is_zero()).then_some(Reserved::InProgress { left_us })
             }
@@ -253,7 +255,9 @@ impl TieredStore {
             ),
             Reserved::InProgress { left_us } => (
                 Told::InProgress {
-                    lapses_us: sent_us.saturating_add(*left_us),
+                    lease_ends_us: sent_us
+                        .saturating_add(*left_us)
+                        .saturating_sub(request.grace_us),
                 },
                 usable(self.0.hint, Some(*left_us)),
             ),
