@@ -139,12 +139,12 @@ impl Shared {
         let mut txn = self
             .db
             .begin_write()
-            .map_err(|error| failed(error.into()))?;
-        let (reply, has_written) = self.run(&mut txn, work).map_err(failed)?;
+            .map_err(|error| failed(&error.into()))?;
+        let (reply, has_written) = self.run(&mut txn, work).map_err(|error| failed(&error))?;
         if has_written {
             // Only now may anybody be told.
             let committed = txn.commit();
-            committed.map_err(|error| failed(error.into()).ambiguous())?;
+            committed.map_err(|error| failed(&error.into()).ambiguous())?;
         }
         Ok(reply)
     }
@@ -183,7 +183,7 @@ impl RedbStore {
             // A store is shared by every process that serves the operations.
             .set_concurrency_mode(ConcurrencyMode::MultiWriter)
             .create(path)
-            .map_err(|error| failed(error.into()))?;
+            .map_err(|error| failed(&error.into()))?;
         let clock = Box::new(clock);
         Ok(Self(Arc::new(Shared { db, clock })))
     }
@@ -236,7 +236,7 @@ impl Store for RedbStore {
 
     async fn pin(&self, meta: &Meta) -> Result<Meta, StoreError> {
         let (store, meta) = (self.clone(), meta.clone());
-        tokio::task::spawn_blocking(move || store.pin_now(&meta).map_err(failed))
+        tokio::task::spawn_blocking(move || store.pin_now(&meta).map_err(|error| failed(&error)))
             .await
             .map_err(|_| {
                 StoreError::new(StoreErrorKind::Permanent, "a step panicked").ambiguous()
@@ -339,7 +339,7 @@ impl<E: Into<redb::Error>> From<E> for Failed {
 }
 
 /// Says what a failure means, without the driver's text, which may hold values.
-fn failed(failed: Failed) -> StoreError {
+fn failed(failed: &Failed) -> StoreError {
     let (kind, what) = match failed {
         Failed::Damaged => (StoreErrorKind::Permanent, "a row does not read back"),
         Failed::Redb(redb::Error::Io(_)) => (
