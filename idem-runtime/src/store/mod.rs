@@ -26,7 +26,7 @@
 //! a timeout, and reads a timeout as "may have happened".
 //!
 //! The conformance suite (`idem::testing::conformance`, feature `testing`) is
-//! the test of this contract.
+//! the test of this contract; `docs/custom-store.md` is the guide to writing one.
 
 mod admin;
 mod memory;

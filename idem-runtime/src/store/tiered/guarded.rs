@@ -33,19 +33,19 @@ impl Guarded {
     }
 
     pub(super) async fn get(&self, key: &str) -> Option<Vec<u8>> {
-        self.ask(self.front.get(key)).await.flatten()
+        self.ask(|| self.front.get(key)).await.flatten()
     }
 
     pub(super) async fn fill(&self, key: &str, entry: &[u8], ttl: Duration) {
-        self.ask(self.front.fill(key, entry, ttl)).await;
+        self.ask(|| self.front.fill(key, entry, ttl)).await;
     }
 
     pub(super) async fn hint(&self, key: &str, entry: &[u8], ttl: Duration) {
-        self.ask(self.front.hint(key, entry, ttl)).await;
+        self.ask(|| self.front.hint(key, entry, ttl)).await;
     }
 
     pub(super) async fn clear_hint(&self, key: &str) {
-        self.ask(self.front.clear_hint(key)).await;
+        self.ask(|| self.front.clear_hint(key)).await;
     }
 
     /// Returns whether the front has acknowledged the block. It is asked also
@@ -55,9 +55,13 @@ impl Guarded {
         matches!(tokio::time::timeout(BLOCK_LIMIT, block).await, Ok(Ok(())))
     }
 
-    async fn ask<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
+    /// Asks the front, unless it is left alone; none if it does not answer.
+    async fn ask<T, Answer>(&self, call: impl FnOnce() -> Answer) -> Option<T>
+    where
+        Answer: Future<Output = Result<T, StoreError>>,
+    {
         let is_try = self.enter()?;
-        let failed = match tokio::time::timeout(LIMIT, call).await {
+        let failed = match tokio::time::timeout(LIMIT, call()).await {
             Ok(Ok(answer)) => {
                 if is_try {
                     self.quiet_until_us.store(0, Ordering::SeqCst);

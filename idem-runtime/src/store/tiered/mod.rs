@@ -39,6 +39,9 @@
 //! over can so be replayed only where a front keeps what has expired *and* the
 //! hosts' clocks differ, by no more than they differ.
 //!
+//! So forget a record through a tiered store with the same front. Who forgets it
+//! in the store behind alone leaves its answer in the front, for an hour at most.
+//!
 //! A block outlives every entry that can be under way when a record is
 //! forgotten. If the front loses the block as well, a delayed entry can bring
 //! the forgotten answer back, for an hour at most.
