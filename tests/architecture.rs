@@ -92,6 +92,17 @@ fn stores_do_not_know_each_other() {
         &["use `MemoryStore`"],
     );
     forbid("idem-runtime/src/store/memory.rs", &["Sqlite"], &[]);
+    forbid(
+        "idem-runtime/src/store/tiered",
+        &[
+            "MemoryStore",
+            "Sqlite",
+            "Postgres",
+            "MySql",
+            "transition::reserve",
+        ],
+        &[],
+    );
     for (store, others) in [
         ("postgres", ["Sqlite", "MySql"]),
         ("mysql", ["Sqlite", "Postgres"]),

@@ -128,6 +128,9 @@ struct TestingGuide;
 #[cfg(all(doctest, feature = "macros", feature = "testing"))]
 #[doc = include_str!("../../docs/recovery.md")]
 struct RecoveryGuide;
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../docs/custom-store.md")]
+struct CustomStoreGuide;
 
 #[doc(hidden)]
 pub mod __private;

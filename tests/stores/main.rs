@@ -17,3 +17,5 @@ mod memory;
 mod script;
 #[cfg(test)]
 mod sqlite;
+#[cfg(test)]
+mod tiered;

@@ -26,7 +26,7 @@
 //! a timeout, and reads a timeout as "may have happened".
 //!
 //! The conformance suite (`idem::testing::conformance`, feature `testing`) is
-//! the test of this contract.
+//! the test of this contract; `docs/custom-store.md` is the guide to writing one.
 
 mod admin;
 mod memory;
@@ -40,6 +40,7 @@ mod sql;
 pub mod sqlite;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod swap;
+pub mod tiered;
 
 use std::fmt::Debug;
 
@@ -53,6 +54,7 @@ pub use self::mysql::MySqlStore;
 pub use self::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
+pub use self::tiered::TieredStore;
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{
