@@ -13,6 +13,8 @@
 mod mysql;
 #[cfg(test)]
 mod postgres;
+#[cfg(test)]
+mod redis;
 
 /// Returns the URL of a server, which must be there.
 #[cfg(test)]
