@@ -10,7 +10,7 @@ use idem::store::{
 use idem::testing::ManualClock;
 use idem::transition::Settlement;
 
-use super::*;
+use super::{GRACE, answer, both, id, opened, prefix, rerun, single, won};
 
 fn scan(standing: Standing) -> Scan {
     Scan {

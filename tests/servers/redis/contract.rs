@@ -13,7 +13,12 @@ use idem::testing::conformance::{self, Harness};
 use idem::{Engine, Error, StoreError, StoreErrorKind};
 use tokio::sync::Barrier;
 
-use super::*;
+use super::{
+    LEASE, TTL, answer, both, cluster, id, opened, prefix, raw, record_key, rerun, single, won,
+};
+use idem::redis::Client;
+use idem::redis::cluster::ClusterClient;
+use idem::redis::cluster_read_routing::RandomReplicaStrategy;
 
 /// Every place of the suite is a prefix of its own.
 struct Redis {
@@ -313,7 +318,7 @@ async fn clients_of_the_users_serve_as_well() {
     let hosts = url.strip_prefix("redis-cluster://").unwrap();
     let nodes = hosts.split(',').map(|host| format!("redis://{host}"));
     let client = ClusterClient::builder(nodes)
-        .read_from_replicas()
+        .read_routing_strategy(RandomReplicaStrategy)
         .build()
         .unwrap();
     let store = RedisStore::options().prefix(prefix());

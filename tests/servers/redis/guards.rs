@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use super::*;
+use super::{LEASE, answer, both, opened, prefix, raw, record_key, rerun, single, won};
 
 /// Holds back one script after some that it lets pass.
 #[derive(Default)]

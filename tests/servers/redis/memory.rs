@@ -11,7 +11,7 @@ use idem::store::{
 use idem::{Engine, Error, StoreErrorKind};
 
 use super::server::Server;
-use super::*;
+use super::{LEASE, TTL, answer, rerun, won};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_body_begins_and_one_that_ran_is_recorded_and_replayed() {

@@ -4,7 +4,7 @@ use idem::store::{Finding, RedisStore, Store as _};
 use idem::{Engine, Error, StoreErrorKind};
 
 use super::server::Server;
-use super::*;
+use super::{cluster, opened, prefix, raw, single};
 
 #[tokio::test]
 async fn a_good_server_has_nothing_to_tell_and_a_cluster_may_fail_over() {

@@ -180,12 +180,14 @@ const TOPICS: &[&[Case]] = &[
     takeover::CASES,
     renew::CASES,
     give_back::CASES,
+    give_back::SWEPT,
     expiry::CASES,
     sweep::CASES,
     race::CASES,
     key::CASES,
     answers::CASES,
     version::CASES,
+    version::SWEPT,
 ];
 
 /// Lists every case, topic by topic.
