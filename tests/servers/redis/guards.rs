@@ -193,3 +193,25 @@ async fn an_end_by_who_does_not_hold_the_record_writes_nothing() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_went_silent_is_not_used_again() {
+    let (url, prefix) = (single(), prefix());
+    let (gate, gated_url) = Gate::before(&url).await;
+    let gated = opened(&gated_url, &prefix).await;
+    won(&gated, &rerun(1, 1)).await;
+    gate.armed.store(1, Ordering::SeqCst);
+    {
+        let request = rerun(2, 1);
+        let asked = gated.reserve(&request);
+        // Nobody waits for the reply, as the engine does not after a while.
+        tokio::select! {
+            reply = asked => panic!("it was answered: {reply:?}"),
+            () = gate.held.notified() => {}
+        }
+    }
+    // What is sent over the old connection stays there.
+    won(&gated, &rerun(3, 1)).await;
+    let told = gated.reserve(&rerun(1, 2)).await.unwrap();
+    assert!(matches!(told, Reserved::InProgress { .. }), "{told:?}");
+}

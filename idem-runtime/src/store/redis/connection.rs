@@ -7,23 +7,24 @@
 
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::{ClusterClient, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
-use redis::{Client, Cmd, RedisError, Value};
+use redis::io::tcp::TcpSettings;
+use redis::{Client, Cmd, IntoConnectionInfo as _, RedisError, Value};
 
 use super::error::{is_unknown_script, store_error};
 use super::scripts::Script;
+use super::single::Single;
 use crate::error::StoreError;
 
 /// The driver's own is too short for a server that flushes each write.
-const RESPONSE: Duration = Duration::from_secs(5);
-const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const RESPONSE: Duration = Duration::from_secs(5);
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
 /// Tries of one request. They end long before the engine's patience does.
-const RETRIES: u32 = 5;
-const RETRY_MIN_MS: u64 = 20;
-const RETRY_MAX_MS: u64 = 500;
+pub(super) const RETRIES: u32 = 5;
+pub(super) const RETRY_MIN_MS: u64 = 20;
+pub(super) const RETRY_MAX_MS: u64 = 500;
 
 /// How to connect, also again for the renewal thread.
 #[derive(Clone)]
@@ -34,7 +35,7 @@ pub(super) enum Source {
 
 #[derive(Clone)]
 pub(super) enum Connection {
-    Single(ConnectionManager),
+    Single(Single),
     Cluster(ClusterConnection),
 }
 
@@ -43,9 +44,11 @@ impl Source {
     pub(super) fn of_url(url: &str) -> Result<Self, RedisError> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let Some(scheme) = scheme.strip_suffix("-cluster") else {
-            return Ok(Self::Single(Box::new(Client::open(url)?)));
+            let info = url.into_connection_info()?.set_tcp_settings(tcp());
+            return Ok(Self::Single(Box::new(Client::open(info)?)));
         };
         let client = ClusterClient::builder(node_urls(scheme, rest))
+            .tcp_settings(tcp())
             .retries(RETRIES)
             .min_retry_wait(RETRY_MIN_MS)
             .max_retry_wait(RETRY_MAX_MS)
@@ -58,16 +61,8 @@ impl Source {
     pub(super) async fn connect(&self) -> Result<Connection, StoreError> {
         let connected = match self {
             Self::Single(client) => {
-                let config = ConnectionManagerConfig::new()
-                    .set_response_timeout(Some(RESPONSE))
-                    .set_connection_timeout(Some(CONNECT))
-                    .set_number_of_retries(RETRIES as usize)
-                    .set_min_delay(Duration::from_millis(RETRY_MIN_MS))
-                    .set_max_delay(Duration::from_millis(RETRY_MAX_MS));
-                client
-                    .get_connection_manager_with_config(config)
-                    .await
-                    .map(Connection::Single)
+                let client = (**client).clone();
+                Single::connect(client).await.map(Connection::Single)
             }
             Self::Cluster(client) => {
                 let config = ClusterConfig::new()
@@ -81,6 +76,14 @@ impl Source {
         };
         connected.map_err(|error| store_error(&error, false))
     }
+}
+
+/// Sends at once, and takes a host that acknowledges nothing for gone.
+fn tcp() -> TcpSettings {
+    let settings = TcpSettings::default().set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(RESPONSE);
+    settings
 }
 
 /// The URL of each host, with the user and the options of all.
@@ -120,7 +123,7 @@ impl Connection {
 
     async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         match self {
-            Self::Single(connection) => command.query_async(&mut connection.clone()).await,
+            Self::Single(connection) => connection.send(command).await,
             Self::Cluster(connection) => command.query_async(&mut connection.clone()).await,
         }
     }

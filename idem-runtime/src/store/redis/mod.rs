@@ -47,6 +47,7 @@ mod options;
 mod renewer;
 mod rows;
 mod scripts;
+mod single;
 mod together;
 
 use std::fmt;
