@@ -77,6 +77,7 @@ fn an_engine_knows_no_store_but_to_open_the_one_of_a_url() {
             "SqliteStore",
             "PostgresStore",
             "MySqlStore",
+            "RedisStore",
             "sqlx",
         ],
         &["Store::connect(url)"],
@@ -104,8 +105,9 @@ fn stores_do_not_know_each_other() {
         &[],
     );
     for (store, others) in [
-        ("postgres", ["Sqlite", "MySql"]),
-        ("mysql", ["Sqlite", "Postgres"]),
+        ("postgres", ["Sqlite", "MySql", "Redis"]),
+        ("mysql", ["Sqlite", "Postgres", "Redis"]),
+        ("redis", ["Sqlite", "Postgres", "MySql"]),
     ] {
         forbid(&format!("idem-runtime/src/store/{store}"), &others, &[]);
     }

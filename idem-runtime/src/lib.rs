@@ -88,6 +88,7 @@
 //! | `sqlite` | yes | `SqliteStore`, with `SQLite` itself bundled |
 //! | `postgres` | no | `PostgresStore` |
 //! | `mysql` | no | `MySqlStore`, for `MariaDB` and `MySQL` |
+//! | `redis` | no | `RedisStore`, for one server or a cluster |
 //! | `metrics` | yes | counters and histograms through the `metrics` facade |
 //! | `testing` | no | for tests: a manual clock, fault points, the conformance suite of stores; no semver promise |
 //!
@@ -169,5 +170,7 @@ pub use self::policy::{Disposition, OnInProgress, OnUnknown, Recovered, Ttl};
 pub use self::record::{TombstoneReason, UnknownReason};
 #[cfg(feature = "macros")]
 pub use idem_macros::idempotent;
+#[cfg(feature = "redis")]
+pub use redis;
 #[cfg(feature = "_sql")]
 pub use sqlx;

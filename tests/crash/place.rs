@@ -1,4 +1,5 @@
-//! Where the records of one case are: a file, or tables of its own on a server.
+//! Where the records of one case are: a file, or tables or keys of its own on a
+//! server.
 
 use std::path::Path;
 
@@ -15,6 +16,10 @@ pub(crate) enum Kind {
     Postgres,
     #[cfg(feature = "servers")]
     MariaDb,
+    #[cfg(feature = "servers")]
+    Redis,
+    #[cfg(feature = "servers")]
+    RedisCluster,
 }
 
 impl Kind {
@@ -24,6 +29,10 @@ impl Kind {
         Self::Postgres,
         #[cfg(feature = "servers")]
         Self::MariaDb,
+        #[cfg(feature = "servers")]
+        Self::Redis,
+        #[cfg(feature = "servers")]
+        Self::RedisCluster,
     ];
 
     /// Part of a case's name; what is on a server can be chosen by that word.
@@ -34,6 +43,10 @@ impl Kind {
             Self::Postgres => "servers::postgres",
             #[cfg(feature = "servers")]
             Self::MariaDb => "servers::mariadb",
+            #[cfg(feature = "servers")]
+            Self::Redis => "servers::redis",
+            #[cfg(feature = "servers")]
+            Self::RedisCluster => "servers::cluster",
         }
     }
 
@@ -45,11 +58,15 @@ impl Kind {
             Self::Postgres => server("IDEM_TEST_POSTGRES_URL"),
             #[cfg(feature = "servers")]
             Self::MariaDb => server("IDEM_TEST_MYSQL_URL"),
+            #[cfg(feature = "servers")]
+            Self::Redis => server("IDEM_TEST_REDIS_URL"),
+            #[cfg(feature = "servers")]
+            Self::RedisCluster => server("IDEM_TEST_REDIS_CLUSTER_URL"),
         }
     }
 }
 
-/// A URL, and behind `#` the prefix of tables that no other case uses.
+/// A URL, and behind `#` the prefix of tables or keys that no other case uses.
 #[cfg(feature = "servers")]
 fn server(variable: &str) -> String {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,11 +100,14 @@ async fn builder(place: &str) -> EngineBuilder {
 
 #[cfg(feature = "servers")]
 async fn builder(place: &str) -> EngineBuilder {
-    use idem::store::{MySqlStore, PostgresStore};
+    use idem::store::{MySqlStore, PostgresStore, RedisStore};
     let Some((url, prefix)) = place.split_once('#') else {
         return Engine::builder(SqliteStore::open(place).await.unwrap());
     };
-    if url.starts_with("postgres") {
+    if url.starts_with("redis") {
+        let options = RedisStore::options().prefix(prefix);
+        Engine::builder(options.connect(url).await.unwrap())
+    } else if url.starts_with("postgres") {
         let options = PostgresStore::options().prefix(prefix).connections(4);
         let store = options.connect(url).await.unwrap();
         store.migrate().await.unwrap();

@@ -16,6 +16,8 @@ mod mysql;
 #[cfg(test)]
 mod postgres;
 #[cfg(test)]
+mod redis;
+#[cfg(test)]
 #[path = "../stores/script.rs"]
 mod script;
 

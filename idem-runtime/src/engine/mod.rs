@@ -353,7 +353,8 @@ pub fn install(engine: Engine) -> Result<(), Error> {
 ///
 /// Schemes: `sqlite://PATH` (feature `sqlite`), `postgres://…` or
 /// `postgresql://…` (feature `postgres`), `mysql://…` or `mariadb://…` (feature
-/// `mysql`); a file and the schema are created if needed.
+/// `mysql`), `redis://…` or `redis-cluster://HOST:PORT,…` (feature `redis`); a
+/// file and the schema are created if needed.
 ///
 /// # Cancel safety
 /// Dropping the future leaves at most an empty schema behind.
@@ -390,6 +391,15 @@ pub async fn connect(url: &str) -> Result<Engine, Error> {
             store.migrate().await?;
             Engine::builder(store).build().await
         }
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" | "redis-cluster" | "rediss-cluster" => {
+            let store = crate::store::RedisStore::connect(url).await?;
+            Engine::builder(store).build().await
+        }
+        #[cfg(not(feature = "redis"))]
+        "redis" | "rediss" | "redis-cluster" | "rediss-cluster" => Err(Error::misuse_at_start(
+            "`redis:` and `redis-cluster:` need the feature `redis` of idem-runtime",
+        )),
         #[cfg(not(feature = "mysql"))]
         "mysql" | "mariadb" => Err(Error::misuse_at_start(
             "`mysql:` needs the feature `mysql` of idem-runtime",
@@ -403,7 +413,7 @@ pub async fn connect(url: &str) -> Result<Engine, Error> {
             "`sqlite:` needs the feature `sqlite` of idem-runtime",
         )),
         _ => Err(Error::misuse_at_start(
-            "the store's URL has a scheme that is not known: write `sqlite://PATH`, `postgres://…` or `mysql://…`",
+            "the store's URL has a scheme that is not known: write `sqlite://PATH`, `postgres://…`, `mysql://…`, `redis://…` or `redis-cluster://…`",
         )),
     }
 }

@@ -34,7 +34,9 @@ mod memory;
 pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-#[cfg(feature = "_sql")]
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(any(feature = "_sql", feature = "redis"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -52,6 +54,8 @@ pub use self::memory::MemoryStore;
 pub use self::mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use self::postgres::PostgresStore;
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
 pub use self::tiered::TieredStore;
@@ -293,6 +297,17 @@ pub enum Finding {
     /// The store answers from a replica, which may not know of a reservation.
     /// Voids at-most-once.
     Replica,
+    /// The store may delete records when memory is short. Voids at-most-once.
+    Evicting,
+    /// A Redis before 7 cannot record answers when memory is short. Voids
+    /// at-most-once.
+    OldRedis,
+    /// The store does not tell its settings, as some that are run by others.
+    /// Voids at-most-once, for all that can be seen.
+    SettingsHidden,
+    /// Another server may take over without knowing of the last reservations.
+    /// A warning.
+    MayFailOver,
     /// The schema is missing or old. Nothing starts on it.
     NoSchema,
     /// Records live in this process only. A warning.
@@ -337,7 +352,13 @@ impl Finding {
     pub fn voids_at_most_once(self) -> bool {
         matches!(
             self,
-            Self::NotDurable | Self::OldSqlite | Self::Replica | Self::NoSchema
+            Self::NotDurable
+                | Self::OldSqlite
+                | Self::Replica
+                | Self::Evicting
+                | Self::OldRedis
+                | Self::SettingsHidden
+                | Self::NoSchema
         )
     }
 }
@@ -348,6 +369,10 @@ impl std::fmt::Display for Finding {
             Self::NotDurable => "the store does not flush commits to disk: an acknowledged reservation can be lost",
             Self::OldSqlite => "SQLite is older than 3.51.3: several connections can damage the file",
             Self::Replica => "the store is a read replica, which may not know of a reservation: connect to the primary",
+            Self::Evicting => "the store may delete records when memory is short: set `maxmemory-policy noeviction`",
+            Self::OldRedis => "Redis is older than 7: when memory is short it cannot record the answer of a body that ran",
+            Self::SettingsHidden => "the store does not tell its settings, so whether it flushes each write and evicts nothing cannot be seen: ask whoever runs it",
+            Self::MayFailOver => "another server may take over without knowing of the last reservations, whose bodies then run again: send `downstream_key` or compare `fence` where that matters",
             Self::NoSchema => "the schema is missing or old: call `migrate()` on the store first, or run its printed SQL",
             Self::NotShared => "records live in this process only and end with it",
             Self::ReadableByOthers => "the database file can be read by other users: set its mode to 0600",

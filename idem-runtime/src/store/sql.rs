@@ -1,4 +1,4 @@
-//! What the SQL stores' rows have in common.
+//! What the rows of the stores on servers and in files have in common.
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::record::{Element, Record, VersionBytes};

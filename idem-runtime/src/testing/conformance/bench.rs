@@ -9,8 +9,8 @@ use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Claim, Element, Recorded, TombstoneReason, UnknownReason, VersionBytes};
 use crate::store::{
-    Complete, Ending, GiveBack, Holder, Lease, MarkUnknown, Release, Renewer, Reserve, Reserved,
-    Store, Sweep, Takeover, Won, Written,
+    Capability, Complete, Ending, GiveBack, Holder, Lease, MarkUnknown, Release, Renewer, Reserve,
+    Reserved, Store, Sweep, Takeover, Won, Written,
 };
 use crate::sync::{Arc, AtomicI64, Ordering};
 use crate::testing::ManualClock;
@@ -345,6 +345,11 @@ impl Bench {
 
     pub(super) async fn sweep_with(&self, limit: u32, grace_us: i64) -> u64 {
         done(self.store.sweep(&Sweep { limit, grace_us }).await)
+    }
+
+    /// Whether a sweep deletes what has expired and says how much.
+    pub(super) fn counts_sweeps(&self) -> bool {
+        !self.store.lacks().contains(&Capability::Sweep)
     }
 
     /// Sends every write that there is, which must all be told `expected` and

@@ -22,7 +22,12 @@ super::topic!("give_back":
     a_takeover_given_back_does_not_count,
     an_ended_attempt_is_not_given_back,
     a_lapse_that_others_saw_is_given_back,
-    a_row_given_back_expires,
+);
+super::topic!(
+    SWEPT,
+    "give_back",
+    Some(crate::store::Capability::Sweep),
+    a_row_given_back_expires
 );
 
 async fn a_fresh_key_is_as_if_never_asked_for(b: &Bench) {

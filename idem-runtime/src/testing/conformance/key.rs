@@ -70,7 +70,8 @@ async fn an_end_touches_its_own_record_only(b: &Bench) {
     assert_eq!(b.look(0).await, unknown(UnknownReason::Lapsed));
     b.win(&b.rerun(1)).await;
     b.advance(TTL);
-    assert_eq!(b.sweep().await, 3);
+    let swept = b.sweep().await;
+    assert!(swept == 3 || !b.counts_sweeps(), "{swept} were swept");
     for key in 2..6 {
         // Still to be taken over, each for itself.
         assert_eq!(b.win(&b.rerun(key)).await.won.attempt, 2);

@@ -184,6 +184,7 @@ const TOPICS: &[&[Case]] = &[
     takeover::CASES,
     renew::CASES,
     give_back::CASES,
+    give_back::SWEPT,
     expiry::CASES,
     sweep::CASES,
     race::CASES,
@@ -195,6 +196,7 @@ const TOPICS: &[&[Case]] = &[
     settle::CASES,
     audit::CASES,
     audit::SWEPT,
+    version::SWEPT,
 ];
 
 /// Lists every case, topic by topic.

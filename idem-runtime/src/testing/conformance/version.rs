@@ -26,8 +26,13 @@ super::topic!("version":
     a_newer_version_runs_after_a_tombstone,
     an_expired_tombstone_still_makes_older_versions_stale,
     an_applied_version_outlives_its_ttl,
-    a_version_that_never_applied_is_swept,
     a_superseded_version_records_nothing,
+);
+super::topic!(
+    SWEPT,
+    "version",
+    Some(crate::store::Capability::Sweep),
+    a_version_that_never_applied_is_swept
 );
 
 async fn apply(b: &Bench, number: u8, answer: &str) -> Attempt {

@@ -1,0 +1,83 @@
+//! Names of keys.
+//!
+//! `{prefix:bb}:r:<id>` is a record, `bb` its bucket, the first two digits of its
+//! id. What belongs to one bucket has the same hash tag, and so the same slot of
+//! a cluster.
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::identity::RecordId;
+
+const MAX_PREFIX: usize = 64;
+
+/// The keys of one store.
+#[derive(Debug)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: String) -> Result<Self, StoreError> {
+        let known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':');
+        if prefix.is_empty() || prefix.len() > MAX_PREFIX || !prefix.bytes().all(known) {
+            return Err(StoreError::new(
+                StoreErrorKind::Misconfigured,
+                "a prefix consists of 1 to 64 letters, digits, and `_`, `-`, `:`",
+            ));
+        }
+        Ok(Self { prefix })
+    }
+
+    pub(super) fn record(&self, id: &RecordId) -> Vec<u8> {
+        self.of("r", id)
+    }
+
+    /// The index of a bucket's open records: in progress or unknown.
+    pub(super) fn open(&self, bucket: u8) -> Vec<u8> {
+        format!("{}:open", self.bucket(bucket)).into_bytes()
+    }
+
+    pub(super) fn open_of(&self, id: &RecordId) -> Vec<u8> {
+        self.open(bucket_of(id))
+    }
+
+    pub(super) fn audit(&self, id: &RecordId) -> Vec<u8> {
+        self.of("a", id)
+    }
+
+    pub(super) fn meta(&self) -> Vec<u8> {
+        format!("{{{}}}:meta", self.prefix).into_bytes()
+    }
+
+    /// All digits of the id: its `Display` shows the first few.
+    fn of(&self, what: &str, id: &RecordId) -> Vec<u8> {
+        format!("{}:{what}:{}", self.bucket(bucket_of(id)), id.to_hex()).into_bytes()
+    }
+
+    fn bucket(&self, bucket: u8) -> String {
+        format!("{{{}:{bucket:02x}}}", self.prefix)
+    }
+}
+
+fn bucket_of(id: &RecordId) -> u8 {
+    id.as_bytes()[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_digit_of_an_id_is_in_its_key_and_a_bucket_shares_a_tag() {
+        let keys = Keys::new("shop:eu".to_owned()).unwrap();
+        let mut bytes = [0xab; 32];
+        let first = RecordId::from_bytes(bytes);
+        bytes[31] = 0;
+        let second = RecordId::from_bytes(bytes);
+        assert_ne!(keys.record(&first), keys.record(&second));
+        let record = String::from_utf8(keys.record(&first)).unwrap();
+        assert_eq!(record, format!("{{shop:eu:ab}}:r:{}", "ab".repeat(32)));
+        assert_eq!(keys.open_of(&first), b"{shop:eu:ab}:open");
+        assert!(keys.audit(&first).starts_with(b"{shop:eu:ab}:a:abab"));
+        assert_eq!(keys.meta(), b"{shop:eu}:meta");
+    }
+}

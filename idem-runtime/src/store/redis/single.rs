@@ -1,0 +1,90 @@
+//! The connection to one server.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, Cmd, RedisError, Value};
+
+use super::connection::{CONNECT, RESPONSE, RETRIES, RETRY_MAX_MS, RETRY_MIN_MS};
+use crate::sync::{Arc, Mutex, lock};
+
+/// One socket for all callers, which the driver replaces when it breaks. When
+/// it is silent instead, so that a command got no reply in time or its caller
+/// did not wait, the next command goes over a new one: what is behind a dead
+/// path would be waited for again and again.
+#[derive(Clone)]
+pub(super) struct Single(Arc<Shared>);
+
+struct Shared {
+    client: Client,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    connection: ConnectionManager,
+    number: u64,
+    is_silent: bool,
+}
+
+impl Single {
+    pub(super) async fn connect(client: Client) -> Result<Self, RedisError> {
+        let connection = client.get_connection_manager_with_config(config()).await?;
+        Ok(Self(Arc::new(Shared {
+            client,
+            current: Mutex::new(Current {
+                connection,
+                number: 0,
+                is_silent: false,
+            }),
+        })))
+    }
+
+    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+        let (mut connection, mut waiting) = self.current()?;
+        let reply = command.query_async(&mut connection).await;
+        waiting.is_answered = !reply.as_ref().is_err_and(RedisError::is_timeout);
+        drop(waiting);
+        reply
+    }
+
+    fn current(&self) -> Result<(ConnectionManager, Waiting), RedisError> {
+        let mut current = lock(&self.0.current);
+        if current.is_silent {
+            current.connection = self.0.client.get_connection_manager_lazy(config())?;
+            current.number += 1;
+            current.is_silent = false;
+        }
+        let waiting = Waiting {
+            shared: Arc::clone(&self.0),
+            number: current.number,
+            is_answered: false,
+        };
+        Ok((current.connection.clone(), waiting))
+    }
+}
+
+fn config() -> ConnectionManagerConfig {
+    ConnectionManagerConfig::new()
+        .set_response_timeout(Some(RESPONSE))
+        .set_connection_timeout(Some(CONNECT))
+        .set_number_of_retries(RETRIES as usize)
+        .set_min_delay(Duration::from_millis(RETRY_MIN_MS))
+        .set_max_delay(Duration::from_millis(RETRY_MAX_MS))
+}
+
+/// A command under way. Dropped without an answer, it tells of a silent
+/// connection, once.
+struct Waiting {
+    shared: Arc<Shared>,
+    number: u64,
+    is_answered: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let mut current = lock(&self.shared.current);
+            current.is_silent |= current.number == self.number;
+        }
+    }
+}
