@@ -8,7 +8,7 @@ use idem::testing::ManualClock;
 use idem::testing::conformance::Harness;
 
 use crate::script::{agree, runtime};
-use crate::{mysql, postgres};
+use crate::{mysql, postgres, redis};
 
 /// Fewer than of embedded stores: each call is a trip.
 const CASES: u32 = 25;
@@ -37,5 +37,16 @@ fn mariadb_replies_as_memory_does() {
             open(mysql::harness(Dialect::MariaDb).await, clock).await,
             open(mysql::harness(Dialect::MySql).await, clock).await,
         ]
+    });
+}
+
+#[test]
+fn redis_replies_as_memory_does() {
+    replies_as_memory_does(async |clock| {
+        let mut stores = Vec::new();
+        for url in redis::both() {
+            stores.push(open(redis::harness(url), clock).await);
+        }
+        stores
     });
 }

@@ -20,6 +20,8 @@ mod redis;
 #[cfg(test)]
 #[path = "../stores/script.rs"]
 mod script;
+#[cfg(test)]
+mod tiered;
 
 /// Returns the URL of a server, which must be there.
 #[cfg(test)]

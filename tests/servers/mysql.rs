@@ -10,7 +10,7 @@ use idem::sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 use idem::sqlx::{AssertSqlSafe, raw_sql};
 use idem::store::mysql::Dialect;
 use idem::store::{
-    Count, Finding, MySqlStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin, Takeover,
+    Count, Finding, MySqlStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin as _, Takeover,
     Written,
 };
 use idem::testing::ManualClock;

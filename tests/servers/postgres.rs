@@ -9,7 +9,7 @@ use idem::record::{Claim, Note, Standing};
 use idem::sqlx::postgres::{PgPool, PgPoolOptions};
 use idem::sqlx::{AssertSqlSafe, raw_sql};
 use idem::store::{
-    Count, Finding, PostgresStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin, Sweep,
+    Count, Finding, PostgresStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin as _, Sweep,
     Takeover, Written,
 };
 use idem::testing::ManualClock;

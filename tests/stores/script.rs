@@ -91,6 +91,10 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 #[derive(Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a few of them, compared and dropped"
+)]
 enum Reply {
     Reserved(Result<Reserved, StoreError>),
     Written(Result<Written, StoreError>),

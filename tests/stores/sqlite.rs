@@ -11,7 +11,7 @@ use idem::sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use idem::sqlx::{self, Connection as _, Executor as _};
 use idem::store::{
     Complete, Count, Ending, Finding, GiveBack, Holder, Lease, MarkUnknown, Meta, Release, Reserve,
-    Reserved, Scan, Settle, SqliteStore, Store, StoreAdmin, Sweep, Takeover, Won, Written,
+    Reserved, Scan, Settle, SqliteStore, Store, StoreAdmin as _, Sweep, Takeover, Won, Written,
 };
 use idem::testing::ManualClock;
 use idem::testing::conformance::{self, Harness};

@@ -41,12 +41,15 @@ impl Harness for Redis {
     }
 }
 
-async fn keeps_the_contract(url: String) {
-    let harness = Redis {
+pub(crate) fn harness(url: String) -> impl Harness {
+    Redis {
         url,
         prefix: prefix(),
-    };
-    println!("{}", conformance::run_all(harness).await);
+    }
+}
+
+async fn keeps_the_contract(url: String) {
+    println!("{}", conformance::run_all(harness(url)).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

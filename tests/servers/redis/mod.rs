@@ -7,6 +7,8 @@ mod memory;
 mod server;
 mod settings;
 
+pub(crate) use contract::harness;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use idem::identity::{Fingerprint, RecordId};
@@ -15,7 +17,7 @@ use idem::redis::cluster::ClusterClient;
 use idem::redis::{Client, Cmd, FromRedisValue};
 use idem::store::{Complete, Ending, Holder, RedisStore, Reserve, Reserved, Store, Takeover};
 
-fn single() -> String {
+pub(crate) fn single() -> String {
     crate::url("IDEM_TEST_REDIS_URL")
 }
 
@@ -23,24 +25,24 @@ fn cluster() -> String {
     crate::url("IDEM_TEST_REDIS_CLUSTER_URL")
 }
 
-fn both() -> [String; 2] {
+pub(crate) fn both() -> [String; 2] {
     [single(), cluster()]
 }
 
 /// A place no other test uses.
-fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let next = NEXT.fetch_add(1, Ordering::SeqCst);
     format!("t{}_{next}", std::process::id())
 }
 
-async fn opened(url: &str, prefix: &str) -> RedisStore {
+pub(crate) async fn opened(url: &str, prefix: &str) -> RedisStore {
     let options = RedisStore::options().prefix(prefix);
     options.connect(url).await.unwrap()
 }
 
 /// Sends a command past the store.
-async fn raw<T: FromRedisValue>(url: &str, command: &[&str]) -> T {
+pub(crate) async fn raw<T: FromRedisValue>(url: &str, command: &[&str]) -> T {
     let mut cmd = Cmd::new();
     for word in command {
         cmd.arg(word);

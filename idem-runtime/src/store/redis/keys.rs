@@ -2,7 +2,7 @@
 //!
 //! `{prefix:bb}:r:<id>` is a record, `bb` its bucket, the first two digits of its
 //! id. What belongs to one bucket has the same hash tag, and so the same slot of
-//! a cluster.
+//! a cluster. `prefix:f:<key>` is an entry of a front.
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
@@ -42,6 +42,11 @@ impl Keys {
 
     pub(super) fn audit(&self, id: &RecordId) -> Vec<u8> {
         self.of("a", id)
+    }
+
+    /// An entry of a front. It shares a slot with nothing.
+    pub(super) fn front(&self, key: &str) -> Vec<u8> {
+        format!("{}:f:{key}", self.prefix).into_bytes()
     }
 
     pub(super) fn meta(&self) -> Vec<u8> {

@@ -42,6 +42,7 @@ mod check;
 mod connection;
 mod error;
 mod fields;
+mod front;
 mod keys;
 mod options;
 mod renewer;

@@ -46,3 +46,8 @@ pub(super) static OPEN: LazyLock<Script> = script!("#!lua flags=no-writes", "lua
 pub(super) static LOOK: LazyLock<Script> =
     script!("#!lua flags=no-writes", "lua/time.lua", "lua/look.lua");
 pub(super) static AUDIT: LazyLock<Script> = script!("#!lua flags=no-writes", "lua/audit.lua");
+/// The front of a tiered store. A block is one byte, and must be written.
+pub(super) static GET: LazyLock<Script> = script!("#!lua flags=no-writes", "lua/get.lua");
+pub(super) static PUT: LazyLock<Script> = script!("#!lua", "lua/put.lua");
+pub(super) static BLOCK: LazyLock<Script> = script!("#!lua flags=allow-oom", "lua/put.lua");
+pub(super) static CLEAR: LazyLock<Script> = script!("#!lua flags=allow-oom", "lua/clear.lua");

@@ -26,7 +26,7 @@ super::topic!("give_back":
 super::topic!(
     SWEPT,
     "give_back",
-    Some(crate::store::Capability::Sweep),
+    &[crate::store::Capability::Sweep],
     a_row_given_back_expires
 );
 

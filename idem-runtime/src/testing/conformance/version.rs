@@ -31,7 +31,7 @@ super::topic!("version":
 super::topic!(
     SWEPT,
     "version",
-    Some(crate::store::Capability::Sweep),
+    &[crate::store::Capability::Sweep],
     a_version_that_never_applied_is_swept
 );
 
