@@ -12,7 +12,13 @@
 #[cfg(test)]
 mod mysql;
 #[cfg(test)]
+mod place;
+#[cfg(test)]
 mod postgres;
+#[cfg(test)]
+mod proxy;
+#[cfg(test)]
+mod trips;
 
 /// Returns the URL of a server, which must be there.
 #[cfg(test)]

@@ -29,6 +29,8 @@
 //! the test of this contract.
 
 mod admin;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod connections;
 mod memory;
 #[cfg(feature = "mysql")]
 pub mod mysql;

@@ -37,6 +37,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
+use crate::store::connections::Connections;
 use crate::store::sql::{damaged, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
@@ -48,6 +49,7 @@ use crate::transition;
 #[derive(Debug, Clone)]
 pub struct MySqlStore {
     pool: MySqlPool,
+    connections: Connections<MySql>,
     texts: Arc<Texts>,
 }
 
@@ -97,8 +99,9 @@ impl MySqlOptions {
         self
     }
 
-    /// Sets the most connections of a pool that this opens: 1 to 1,000, by
-    /// default 10. None is held while a body runs or a caller waits.
+    /// Sets the most connections for calls: 1 to 1,000, by default 10. None is
+    /// used while a body runs or a caller waits. One more is for operators and
+    /// the start, one more renews leases. A pool of the user's has its own limit.
     pub fn connections(mut self, connections: u32) -> Self {
         self.connections = connections.clamp(1, 1_000);
         self
@@ -128,13 +131,14 @@ impl MySqlOptions {
     /// If the URL or a name is not valid, or the server does not answer.
     pub async fn connect(self, url: &str) -> Result<MySqlStore, StoreError> {
         let pool = MySqlPoolOptions::new()
-            .max_connections(self.connections)
+            .max_connections(self.connections + 1)
             // A ping before each statement would cost as much as the statement.
             .test_before_acquire(false)
             .connect(url)
             .await
             .map_err(|error| store_error(&error))?;
-        self.from_pool(pool).await
+        let kept = Connections::keeping(pool.clone(), self.connections);
+        self.open(pool, kept).await
     }
 
     /// Uses a pool of the user's. The schema is not created: see
@@ -146,6 +150,15 @@ impl MySqlOptions {
     /// # Errors
     /// If a name is not valid, or the server does not say which it is.
     pub async fn from_pool(self, pool: MySqlPool) -> Result<MySqlStore, StoreError> {
+        let connections = Connections::of(pool.clone());
+        self.open(pool, connections).await
+    }
+
+    async fn open(
+        self,
+        pool: MySqlPool,
+        connections: Connections<MySql>,
+    ) -> Result<MySqlStore, StoreError> {
         for (name, limit) in [
             (self.database.as_deref(), 63),
             (Some(self.prefix.as_str()), 40),
@@ -163,6 +176,7 @@ impl MySqlOptions {
         };
         Ok(MySqlStore {
             pool,
+            connections,
             texts: Arc::new(Texts {
                 statements: Statements::new(self.database.as_deref(), &self.prefix),
                 dialect,
@@ -257,12 +271,11 @@ impl MySqlStore {
         request: &Reserve,
     ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
-        let row = texts
+        let query = texts
             .insert(&texts.statements.reserve, request)
             .bind(texts.clock_us())
-            .bind(texts.floor_us())
-            .fetch_one(&self.pool)
-            .await?;
+            .bind(texts.floor_us());
+        let row = self.connections.fetch_one(query).await?;
         Ok(texts
             .found(&row)
             .map(|(before, looked)| match &looked.record {
@@ -281,10 +294,8 @@ impl MySqlStore {
         request: &Reserve,
     ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
-        let inserted = texts
-            .insert(&texts.statements.insert, request)
-            .execute(&self.pool)
-            .await;
+        let query = texts.insert(&texts.statements.insert, request);
+        let inserted = self.connections.execute(query).await;
         match inserted {
             // A server that does not tell the fence is asked for it.
             Ok(done) if done.last_insert_id() == 0 => {
@@ -308,13 +319,13 @@ impl MySqlStore {
     }
 
     async fn find_row(&self, id: &RecordId) -> Result<MySqlRow, sqlx::Error> {
-        self.texts
+        let query = self
+            .texts
             .query(&self.texts.statements.find)
             .bind(self.texts.clock_us())
             .bind(self.texts.floor_us())
-            .bind(id.as_bytes().as_slice())
-            .fetch_one(&self.pool)
-            .await
+            .bind(id.as_bytes().as_slice());
+        self.connections.fetch_one(query).await
     }
 }
 
@@ -348,7 +359,7 @@ impl Rows for MySqlStore {
             .bind(seen.fence)
             .bind(seen.claim.as_bytes().as_slice())
             .bind(seen.lease_until_us);
-        match query.execute(&self.pool).await {
+        match self.connections.execute(query).await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
@@ -467,7 +478,7 @@ impl Store for MySqlStore {
         };
         let (holder, texts) = (&request.holder, &self.texts);
         let (clock_us, floor_us) = (texts.clock_us(), texts.floor_us());
-        let done = texts
+        let query = texts
             .query(&texts.statements.complete)
             .bind(answer.is_some_and(|answer| !answer.failed))
             .bind(clock_us)
@@ -486,10 +497,8 @@ impl Store for MySqlStore {
             .bind(state)
             .bind(holder.id.as_bytes().as_slice())
             .bind(holder.claim.as_bytes().as_slice())
-            .bind(holder.fence)
-            .execute(&self.pool)
-            .await;
-        match done {
+            .bind(holder.fence);
+        match self.connections.execute(query).await {
             Ok(done) if done.rows_affected() == 1 => {
                 fault::point("complete-committed").await;
                 Ok(Written::Done)

@@ -40,6 +40,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
+use crate::store::connections::Connections;
 use crate::store::sql::{damaged, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
@@ -51,6 +52,7 @@ use crate::transition;
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
     pool: PgPool,
+    connections: Connections<Postgres>,
     texts: Arc<Texts>,
 }
 
@@ -91,8 +93,9 @@ impl PostgresOptions {
         self
     }
 
-    /// Sets the most connections of a pool that this opens: 1 to 1,000, by
-    /// default 10. None is held while a body runs or a caller waits.
+    /// Sets the most connections for calls: 1 to 1,000, by default 10. None is
+    /// used while a body runs or a caller waits. One more is for operators and
+    /// the start, one more renews leases. A pool of the user's has its own limit.
     pub fn connections(mut self, connections: u32) -> Self {
         self.connections = connections.clamp(1, 1_000);
         self
@@ -121,13 +124,14 @@ impl PostgresOptions {
     /// If the URL or a name is not valid, or the server does not answer.
     pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
         let pool = PgPoolOptions::new()
-            .max_connections(self.connections)
+            .max_connections(self.connections + 1)
             // A ping before each statement would cost as much as the statement.
             .test_before_acquire(false)
             .connect(url)
             .await
             .map_err(|error| store_error(&error))?;
-        self.from_pool(pool)
+        let kept = Connections::keeping(pool.clone(), self.connections);
+        self.open(pool, kept)
     }
 
     /// Uses a pool of the user's. The schema is not created: see
@@ -136,6 +140,15 @@ impl PostgresOptions {
     /// # Errors
     /// If a name is not valid.
     pub fn from_pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
+        let connections = Connections::of(pool.clone());
+        self.open(pool, connections)
+    }
+
+    fn open(
+        self,
+        pool: PgPool,
+        connections: Connections<Postgres>,
+    ) -> Result<PostgresStore, StoreError> {
         for (name, limit) in [
             (self.schema.as_deref(), 63),
             (Some(self.prefix.as_str()), 40),
@@ -149,6 +162,7 @@ impl PostgresOptions {
         }
         Ok(PostgresStore {
             pool,
+            connections,
             texts: Arc::new(Texts {
                 statements: Statements::new(self.schema.as_deref(), &self.prefix),
                 named: self.named,
@@ -227,7 +241,7 @@ impl Rows for PostgresStore {
     async fn insert(&self, request: &Reserve) -> Result<Inserted, StoreError> {
         let mut tries = Tries::new();
         while tries.again().await {
-            let row = self
+            let query = self
                 .texts
                 .query(&self.texts.statements.reserve)
                 .bind(request.id.as_bytes().as_slice())
@@ -245,10 +259,8 @@ impl Rows for PostgresStore {
                         .map(|version| version.as_bytes().to_vec()),
                 )
                 .bind(self.texts.clock_us())
-                .bind(self.texts.floor_us())
-                .fetch_one(&self.pool)
-                .await;
-            match row {
+                .bind(self.texts.floor_us());
+            match self.connections.fetch_one(query).await {
                 Ok(row) => {
                     let (won, looked) = self.texts.found(&row)?;
                     if let Some(fence) = won {
@@ -266,16 +278,15 @@ impl Rows for PostgresStore {
     }
 
     async fn find(&self, id: &RecordId) -> Result<Looked, StoreError> {
-        let row = self
+        let query = self
             .texts
             .query(&self.texts.statements.find)
             .bind(id.as_bytes().as_slice())
             .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us())
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|error| store_error(&error))?;
-        Ok(self.texts.found(&row)?.1)
+            .bind(self.texts.floor_us());
+        let row = self.connections.fetch_one(query).await;
+        let found = self.texts.found(&row.map_err(|error| store_error(&error))?);
+        Ok(found?.1)
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
@@ -284,7 +295,7 @@ impl Rows for PostgresStore {
             .bind(seen.fence)
             .bind(seen.claim.as_bytes().as_slice())
             .bind(seen.lease_until_us);
-        match query.execute(&self.pool).await {
+        match self.connections.execute(query).await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
@@ -377,7 +388,7 @@ impl Store for PostgresStore {
             Ending::Tombstone(reason) => (3, Some(reason.code()), None),
         };
         let holder = &request.holder;
-        let done = self
+        let query = self
             .texts
             .query(&self.texts.statements.complete)
             .bind(holder.id.as_bytes().as_slice())
@@ -391,10 +402,8 @@ impl Store for PostgresStore {
             .bind(answer.map(|answer| answer.bytes.as_slice()))
             .bind(answer.map(|answer| answer.digest.as_slice()))
             .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us())
-            .fetch_optional(&self.pool)
-            .await;
-        match done {
+            .bind(self.texts.floor_us());
+        match self.connections.fetch_optional(query).await {
             Ok(Some(_)) => {
                 fault::point("complete-committed").await;
                 Ok(Written::Done)

@@ -1,0 +1,276 @@
+//! A TCP proxy that counts round trips and makes faults where a test says so.
+//!
+//! It knows no protocol: a *request* is what a client sends after the server
+//! last sent something, a *reply* what the server sends after that, and the two
+//! are a trip. Requests and replies are counted over all connections, from 1,
+//! since the last [`Proxy::plan`].
+
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Where a connection is cut, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Before the server sees anything of this request.
+    Request(usize),
+    /// After the server has sent this reply, of which the client sees nothing.
+    Reply(usize),
+    /// As `Reply`, and the client sees all but so many bytes of it.
+    Tail(usize, usize),
+}
+
+/// What becomes of everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Open,
+    /// Connections are accepted and kept, and nothing passes until it is open
+    /// again: then everything does.
+    Silent,
+    /// Connections are closed at once.
+    Down,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    cut: Option<Cut>,
+    requests: usize,
+    replies: usize,
+    accepted: usize,
+    ignored: HashSet<usize>,
+}
+
+/// A proxy in front of one server; it ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    counts: Arc<Mutex<Counts>>,
+    mode: watch::Sender<Mode>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Proxy {
+    /// Listens on a free port of the loopback address.
+    pub(crate) async fn start(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let counts = Arc::new(Mutex::new(Counts::default()));
+        let (mode, modes) = watch::channel(Mode::Open);
+        let task = tokio::spawn({
+            let counts = Arc::clone(&counts);
+            async move {
+                // Ends its connections when it is aborted.
+                let mut connections = tokio::task::JoinSet::new();
+                while let Ok((client, _)) = listener.accept().await {
+                    let number = {
+                        let mut counts = counts.lock().unwrap();
+                        counts.accepted += 1;
+                        counts.accepted
+                    };
+                    connections.spawn(Connection::pass(
+                        number,
+                        client,
+                        server,
+                        Arc::clone(&counts),
+                        modes.clone(),
+                    ));
+                }
+            }
+        });
+        Self {
+            address,
+            counts,
+            mode,
+            task,
+        }
+    }
+
+    /// Starts one for the server of a URL, and returns the URL that goes
+    /// through it.
+    pub(crate) async fn of_url(url: &str) -> (Self, String) {
+        let (before, rest) = url.split_once("127.0.0.1:").unwrap();
+        let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        let server = format!("127.0.0.1:{port}").parse().unwrap();
+        let proxy = Self::start(server).await;
+        let url = format!("{before}{}{}", proxy.address, &rest[port.len()..]);
+        (proxy, url)
+    }
+
+    /// Counts from zero, and cuts there.
+    pub(crate) fn plan(&self, cut: Option<Cut>) {
+        let mut counts = self.counts.lock().unwrap();
+        counts.cut = cut;
+        counts.requests = 0;
+        counts.replies = 0;
+    }
+
+    /// How many replies came since the last plan.
+    pub(crate) fn trips(&self) -> usize {
+        self.counts.lock().unwrap().replies
+    }
+
+    /// Whether the planned cut is still to come.
+    pub(crate) fn is_to_cut(&self) -> bool {
+        self.counts.lock().unwrap().cut.is_some()
+    }
+
+    /// How many connections were made.
+    pub(crate) fn accepted(&self) -> usize {
+        self.counts.lock().unwrap().accepted
+    }
+
+    /// Neither counts nor cuts a connection, by its number from 1.
+    pub(crate) fn ignore(&self, connection: usize) {
+        self.counts.lock().unwrap().ignored.insert(connection);
+    }
+
+    /// Lets nothing pass, on any connection.
+    pub(crate) fn silence(&self) {
+        self.mode.send_replace(Mode::Silent);
+    }
+
+    /// Cuts all connections and accepts none.
+    pub(crate) fn down(&self) {
+        self.mode.send_replace(Mode::Down);
+    }
+
+    /// Ends [`silence`](Self::silence) and [`down`](Self::down).
+    pub(crate) fn open(&self) {
+        self.mode.send_replace(Mode::Open);
+    }
+}
+
+async fn is_down(modes: &mut watch::Receiver<Mode>) {
+    modes.wait_for(|mode| *mode == Mode::Down).await.ok();
+}
+
+/// Who sent the last bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Client,
+    Server,
+}
+
+struct Connection {
+    number: usize,
+    counts: Arc<Mutex<Counts>>,
+    modes: watch::Receiver<Mode>,
+    last: Last,
+}
+
+impl Connection {
+    /// Passes bytes on until one side or the proxy closes the connection.
+    async fn pass(
+        number: usize,
+        client: TcpStream,
+        server: SocketAddr,
+        counts: Arc<Mutex<Counts>>,
+        modes: watch::Receiver<Mode>,
+    ) {
+        let mut connection = Self {
+            number,
+            counts,
+            modes,
+            last: Last::Server,
+        };
+        // Whatever ends it, both sides are closed.
+        connection.run(client, server).await.ok();
+    }
+
+    async fn run(&mut self, mut client: TcpStream, server: SocketAddr) -> io::Result<()> {
+        self.until_open().await?;
+        let mut server = TcpStream::connect(server).await?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        let (mut asked, mut told) = (vec![0; 65_536], vec![0; 65_536]);
+        let mut modes = self.modes.clone();
+        loop {
+            tokio::select! {
+                () = is_down(&mut modes) => return Ok(()),
+                read = client.read(&mut asked) => {
+                    let bytes = &asked[..read?];
+                    if bytes.is_empty() {
+                        return Ok(());
+                    }
+                    self.until_open().await?;
+                    let passed = self.request();
+                    if !passed {
+                        return Ok(());
+                    }
+                    server.write_all(bytes).await?;
+                }
+                read = server.read(&mut told) => {
+                    let bytes = &told[..read?];
+                    if bytes.is_empty() {
+                        return Ok(());
+                    }
+                    self.until_open().await?;
+                    let passed = self.reply(bytes.len());
+                    client.write_all(&bytes[..passed]).await?;
+                    if passed < bytes.len() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits while nothing may pass.
+    async fn until_open(&mut self) -> io::Result<()> {
+        let mode = self.modes.wait_for(|mode| *mode != Mode::Silent).await;
+        match mode.map(|mode| *mode) {
+            Ok(Mode::Open) => Ok(()),
+            _ => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+
+    /// Counts a request as it begins; false if it is to be cut.
+    fn request(&mut self) -> bool {
+        if self.last == Last::Client {
+            return true;
+        }
+        self.last = Last::Client;
+        let mut counts = self.counts.lock().unwrap();
+        if counts.ignored.contains(&self.number) {
+            return true;
+        }
+        counts.requests += 1;
+        let cut = counts.cut == Some(Cut::Request(counts.requests));
+        if cut {
+            counts.cut = None;
+        }
+        !cut
+    }
+
+    /// Counts a reply as it begins, and returns how much of it passes.
+    fn reply(&mut self, len: usize) -> usize {
+        // A server that speaks first makes no trip of it.
+        if self.last == Last::Server {
+            return len;
+        }
+        self.last = Last::Server;
+        let mut counts = self.counts.lock().unwrap();
+        if counts.ignored.contains(&self.number) {
+            return len;
+        }
+        counts.replies += 1;
+        let passed = match counts.cut {
+            Some(Cut::Reply(at)) if at == counts.replies => 0,
+            Some(Cut::Tail(at, tail)) if at == counts.replies => len.saturating_sub(tail),
+            _ => return len,
+        };
+        counts.cut = None;
+        passed
+    }
+}
