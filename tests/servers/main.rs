@@ -12,6 +12,8 @@
 #[cfg(test)]
 mod mysql;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 mod postgres;

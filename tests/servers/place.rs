@@ -1,9 +1,10 @@
 //! The servers, and a place on one that no other test uses.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use idem::store::mysql::Dialect;
-use idem::store::{MySqlStore, PostgresStore};
+use idem::store::{MySqlStore, PostgresStore, Store};
 use idem::{Engine, EngineBuilder};
 
 /// A server with the statements that are sent to it.
@@ -26,31 +27,38 @@ impl Server {
     /// Opens a store with its schema, on so many connections.
     pub(crate) async fn open(self, url: &str, prefix: &str, connections: u32) -> EngineBuilder {
         match self {
-            Self::Postgres => {
-                let options = PostgresStore::options().prefix(prefix);
-                let store = options.connections(connections).connect(url).await;
-                let store = store.unwrap();
-                store.migrate().await.unwrap();
-                Engine::builder(store)
-            }
+            Self::Postgres => Engine::builder(postgres(url, prefix, connections).await),
             Self::MariaDb | Self::MySql => {
-                let store = self.mysql(prefix).connections(connections);
-                let store = store.connect(url).await.unwrap();
-                store.migrate().await.unwrap();
-                Engine::builder(store)
+                Engine::builder(self.mysql(url, prefix, connections).await)
             }
         }
     }
 
-    fn mysql(self, prefix: &str) -> idem::store::mysql::MySqlOptions {
-        MySqlStore::options()
-            .prefix(prefix)
-            .dialect(if self == Self::MySql {
-                Dialect::MySql
-            } else {
-                Dialect::MariaDb
-            })
+    /// As [`open`](Self::open), without an engine.
+    pub(crate) async fn store(self, url: &str, prefix: &str) -> Arc<dyn Store> {
+        match self {
+            Self::Postgres => Arc::new(postgres(url, prefix, 4).await),
+            Self::MariaDb | Self::MySql => Arc::new(self.mysql(url, prefix, 4).await),
+        }
     }
+
+    async fn mysql(self, url: &str, prefix: &str, connections: u32) -> MySqlStore {
+        let dialect = match self {
+            Self::MySql => Dialect::MySql,
+            Self::MariaDb | Self::Postgres => Dialect::MariaDb,
+        };
+        let options = MySqlStore::options().prefix(prefix).dialect(dialect);
+        let store = options.connections(connections).connect(url).await.unwrap();
+        store.migrate().await.unwrap();
+        store
+    }
+}
+
+async fn postgres(url: &str, prefix: &str, connections: u32) -> PostgresStore {
+    let options = PostgresStore::options().prefix(prefix);
+    let store = options.connections(connections).connect(url).await.unwrap();
+    store.migrate().await.unwrap();
+    store
 }
 
 /// A prefix of tables that no other test uses.

@@ -25,15 +25,14 @@ pub(crate) enum Cut {
     Tail(usize, usize),
 }
 
-/// What becomes of everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Open,
-    /// Connections are accepted and kept, and nothing passes until it is open
-    /// again: then everything does.
-    Silent,
-    /// Connections are closed at once.
-    Down,
+/// What becomes of connections, by their numbers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mode {
+    /// Those up to this one are closed.
+    cut: usize,
+    /// Those up to this one are kept, and nothing passes on them. When that is
+    /// over, everything does.
+    silent: usize,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +65,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let counts = Arc::new(Mutex::new(Counts::default()));
-        let (mode, modes) = watch::channel(Mode::Open);
+        let (mode, modes) = watch::channel(Mode::default());
         let task = tokio::spawn({
             let counts = Arc::clone(&counts);
             async move {
@@ -137,22 +136,34 @@ impl Proxy {
 
     /// Lets nothing pass, on any connection.
     pub(crate) fn silence(&self) {
-        self.mode.send_replace(Mode::Silent);
+        self.mode.send_modify(|mode| mode.silent = usize::MAX);
+    }
+
+    /// Lets nothing pass on the connections that there are.
+    pub(crate) fn silence_present(&self) {
+        let present = self.accepted();
+        self.mode.send_modify(|mode| mode.silent = present);
+    }
+
+    /// Cuts the connections that there are.
+    pub(crate) fn cut_present(&self) {
+        let present = self.accepted();
+        self.mode.send_modify(|mode| mode.cut = present);
     }
 
     /// Cuts all connections and accepts none.
     pub(crate) fn down(&self) {
-        self.mode.send_replace(Mode::Down);
+        self.mode.send_modify(|mode| mode.cut = usize::MAX);
     }
 
-    /// Ends [`silence`](Self::silence) and [`down`](Self::down).
+    /// Lets everything pass again.
     pub(crate) fn open(&self) {
-        self.mode.send_replace(Mode::Open);
+        let present = self.accepted();
+        self.mode.send_modify(|mode| {
+            mode.cut = std::cmp::min(mode.cut, present);
+            mode.silent = 0;
+        });
     }
-}
-
-async fn is_down(modes: &mut watch::Receiver<Mode>) {
-    modes.wait_for(|mode| *mode == Mode::Down).await.ok();
 }
 
 /// Who sent the last bytes.
@@ -197,7 +208,7 @@ impl Connection {
         let mut modes = self.modes.clone();
         loop {
             tokio::select! {
-                () = is_down(&mut modes) => return Ok(()),
+                () = is_cut(&mut modes, self.number) => return Ok(()),
                 read = client.read(&mut asked) => {
                     let bytes = &asked[..read?];
                     if bytes.is_empty() {
@@ -228,10 +239,11 @@ impl Connection {
 
     /// Waits while nothing may pass.
     async fn until_open(&mut self) -> io::Result<()> {
-        let mode = self.modes.wait_for(|mode| *mode != Mode::Silent).await;
-        match mode.map(|mode| *mode) {
-            Ok(Mode::Open) => Ok(()),
-            _ => Err(io::ErrorKind::ConnectionAborted.into()),
+        let number = self.number;
+        let mode = self.modes.wait_for(|mode| number <= mode.cut || number > mode.silent);
+        match mode.await.map(|mode| number <= mode.cut) {
+            Ok(false) => Ok(()),
+            Ok(true) | Err(_) => Err(io::ErrorKind::ConnectionAborted.into()),
         }
     }
 
@@ -273,4 +285,8 @@ impl Connection {
         counts.cut = None;
         passed
     }
+}
+
+async fn is_cut(modes: &mut watch::Receiver<Mode>, number: usize) {
+    modes.wait_for(|mode| number <= mode.cut).await.ok();
 }
