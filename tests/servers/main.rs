@@ -18,7 +18,11 @@ mod place;
 #[cfg(test)]
 mod postgres;
 #[cfg(test)]
+mod private;
+#[cfg(test)]
 mod proxy;
+#[cfg(test)]
+mod restart;
 #[cfg(test)]
 mod trips;
 

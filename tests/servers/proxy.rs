@@ -240,7 +240,9 @@ impl Connection {
     /// Waits while nothing may pass.
     async fn until_open(&mut self) -> io::Result<()> {
         let number = self.number;
-        let mode = self.modes.wait_for(|mode| number <= mode.cut || number > mode.silent);
+        let mode = self
+            .modes
+            .wait_for(|mode| number <= mode.cut || number > mode.silent);
         match mode.await.map(|mode| number <= mode.cut) {
             Ok(false) => Ok(()),
             Ok(true) | Err(_) => Err(io::ErrorKind::ConnectionAborted.into()),
