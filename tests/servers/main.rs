@@ -10,6 +10,14 @@
 )]
 
 #[cfg(test)]
+mod contention;
+#[cfg(test)]
+mod findings;
+#[cfg(test)]
+mod guards;
+#[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod mysql;
 #[cfg(test)]
 mod network;
@@ -23,6 +31,8 @@ mod private;
 mod proxy;
 #[cfg(test)]
 mod restart;
+#[cfg(test)]
+mod session;
 #[cfg(test)]
 mod trips;
 

@@ -92,6 +92,11 @@ impl Private {
         }
     }
 
+    /// Changes the settings of the next start.
+    pub(crate) fn set(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|&text| text.to_owned()).collect();
+    }
+
     /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Where a connection is cut, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +38,18 @@ struct Mode {
 #[derive(Debug, Default)]
 struct Counts {
     cut: Option<Cut>,
+    hold: Option<usize>,
     requests: usize,
     replies: usize,
     accepted: usize,
     ignored: HashSet<usize>,
+}
+
+/// One request on its way.
+#[derive(Debug, Default)]
+struct Held {
+    arrived: Notify,
+    let_go: Notify,
 }
 
 /// A proxy in front of one server; it ends when dropped.
@@ -49,6 +57,7 @@ struct Counts {
 pub(crate) struct Proxy {
     address: SocketAddr,
     counts: Arc<Mutex<Counts>>,
+    held: Arc<Held>,
     mode: watch::Sender<Mode>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -65,9 +74,10 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let counts = Arc::new(Mutex::new(Counts::default()));
+        let held = Arc::new(Held::default());
         let (mode, modes) = watch::channel(Mode::default());
         let task = tokio::spawn({
-            let counts = Arc::clone(&counts);
+            let (counts, held) = (Arc::clone(&counts), Arc::clone(&held));
             async move {
                 // Ends its connections when it is aborted.
                 let mut connections = tokio::task::JoinSet::new();
@@ -82,6 +92,7 @@ impl Proxy {
                         client,
                         server,
                         Arc::clone(&counts),
+                        Arc::clone(&held),
                         modes.clone(),
                     ));
                 }
@@ -90,6 +101,7 @@ impl Proxy {
         Self {
             address,
             counts,
+            held,
             mode,
             task,
         }
@@ -112,6 +124,26 @@ impl Proxy {
         counts.cut = cut;
         counts.requests = 0;
         counts.replies = 0;
+    }
+
+    /// Counts from zero, and holds that request.
+    pub(crate) fn hold(&self, request: usize) {
+        self.plan(None);
+        self.counts.lock().unwrap().hold = Some(request);
+    }
+
+    /// Waits until the request that is to be held has come from a task.
+    pub(crate) async fn has_held<T>(&self, task: &tokio::task::JoinHandle<T>) {
+        let mut arrived = std::pin::pin!(self.held.arrived.notified());
+        let pause = std::time::Duration::from_millis(20);
+        while tokio::time::timeout(pause, &mut arrived).await.is_err() {
+            assert!(!task.is_finished(), "it ended without this request");
+        }
+    }
+
+    /// Lets the request that is held reach the server.
+    pub(crate) fn let_go(&self) {
+        self.held.let_go.notify_one();
     }
 
     /// How many replies came since the last plan.
@@ -173,9 +205,17 @@ enum Last {
     Server,
 }
 
+/// What becomes of a request.
+enum Passage {
+    Free,
+    Cut,
+    Held,
+}
+
 struct Connection {
     number: usize,
     counts: Arc<Mutex<Counts>>,
+    held: Arc<Held>,
     modes: watch::Receiver<Mode>,
     last: Last,
 }
@@ -187,11 +227,13 @@ impl Connection {
         client: TcpStream,
         server: SocketAddr,
         counts: Arc<Mutex<Counts>>,
+        held: Arc<Held>,
         modes: watch::Receiver<Mode>,
     ) {
         let mut connection = Self {
             number,
             counts,
+            held,
             modes,
             last: Last::Server,
         };
@@ -215,9 +257,13 @@ impl Connection {
                         return Ok(());
                     }
                     self.until_open().await?;
-                    let passed = self.request();
-                    if !passed {
-                        return Ok(());
+                    match self.request() {
+                        Passage::Free => {}
+                        Passage::Cut => return Ok(()),
+                        Passage::Held => {
+                            self.held.arrived.notify_one();
+                            self.held.let_go.notified().await;
+                        }
                     }
                     server.write_all(bytes).await?;
                 }
@@ -249,22 +295,26 @@ impl Connection {
         }
     }
 
-    /// Counts a request as it begins; false if it is to be cut.
-    fn request(&mut self) -> bool {
+    /// Counts a request as it begins.
+    fn request(&mut self) -> Passage {
         if self.last == Last::Client {
-            return true;
+            return Passage::Free;
         }
         self.last = Last::Client;
         let mut counts = self.counts.lock().unwrap();
         if counts.ignored.contains(&self.number) {
-            return true;
+            return Passage::Free;
         }
         counts.requests += 1;
-        let cut = counts.cut == Some(Cut::Request(counts.requests));
-        if cut {
+        if counts.cut == Some(Cut::Request(counts.requests)) {
             counts.cut = None;
+            return Passage::Cut;
         }
-        !cut
+        if counts.hold == Some(counts.requests) {
+            counts.hold = None;
+            return Passage::Held;
+        }
+        Passage::Free
     }
 
     /// Counts a reply as it begins, and returns how much of it passes.

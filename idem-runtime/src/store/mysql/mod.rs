@@ -11,10 +11,12 @@
 //! | trips: first, replay, takeover | 1, 1, 2 | 1, 2, 3 |
 //! | clock | the server's `UTC_TIMESTAMP(6)`; microseconds | the same |
 //! | durability | `innodb_flush_log_at_trx_commit = 1`, and `sync_binlog = 1` where there is a binary log; no promise on Galera | the same |
-//! | isolation needed | any: statements are single; conflicts are tried again | the same |
-//! | largest answer | the engine's limit, and `max_allowed_packet` | the same |
+//! | isolation needed | read committed or above: statements are single; conflicts are tried again | the same |
+//! | sessions | strict and with autocommit: set on the store's own connections, looked for in a pool of the user's | the same |
+//! | largest answer | the engine's limit, and a little less than `max_allowed_packet` | the same |
 //! | versions tested | 10.11 | none; its statements were tested on `MariaDB` |
 
+mod checks;
 mod error;
 mod renewer;
 mod rows;
@@ -24,7 +26,7 @@ mod statements;
 use async_trait::async_trait;
 use sqlx::mysql::{MySql, MySqlArguments, MySqlPool, MySqlPoolOptions, MySqlRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
 use self::error::{is_conflict, is_duplicate, store_error};
 use self::statements::Statements;
@@ -59,6 +61,8 @@ struct Texts {
     statements: Statements,
     dialect: Dialect,
     clock: Option<Arc<dyn Clock>>,
+    /// `max_allowed_packet` as it was last seen; 0 before that.
+    packet: AtomicI64,
     /// The latest time that the server told: it may step back, the store's
     /// time does not.
     latest_us: AtomicI64,
@@ -130,7 +134,7 @@ impl MySqlOptions {
     /// # Errors
     /// If the URL or a name is not valid, or the server does not answer.
     pub async fn connect(self, url: &str) -> Result<MySqlStore, StoreError> {
-        let pool = MySqlPoolOptions::new()
+        let pool = own_sessions()
             .max_connections(self.connections + 1)
             // A ping before each statement would cost as much as the statement.
             .test_before_acquire(false)
@@ -181,10 +185,21 @@ impl MySqlOptions {
                 statements: Statements::new(self.database.as_deref(), &self.prefix),
                 dialect,
                 clock: self.clock,
+                packet: AtomicI64::new(0),
                 latest_us: AtomicI64::new(0),
             }),
         })
     }
+}
+
+/// A pool whose sessions are as this store needs them.
+fn own_sessions() -> MySqlPoolOptions {
+    MySqlPoolOptions::new().after_connect(|session, _| {
+        Box::pin(async move {
+            session.execute(statements::SESSION).await?;
+            Ok(())
+        })
+    })
 }
 
 async fn dialect_of(pool: &MySqlPool) -> Result<Dialect, StoreError> {
@@ -441,30 +456,11 @@ impl Store for MySqlStore {
     }
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
-        let (database, table) = &self.texts.statements.records;
-        let row = self
-            .texts
-            .query(self.texts.statements.check)
-            .bind(database.as_deref())
-            .bind(table.as_str())
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|error| store_error(&error))?;
-        let get = |at| -> Result<bool, StoreError> {
-            let value: i64 = row.try_get(at).map_err(|_| damaged("settings"))?;
-            Ok(value != 0)
-        };
-        let mut findings = Vec::new();
-        if get(0)? {
-            findings.push(Finding::Replica);
-        }
-        if !get(1)? {
-            findings.push(Finding::NotDurable);
-        }
-        if !get(2)? {
-            findings.push(Finding::NoSchema);
-        }
-        Ok(findings)
+        checks::check(self).await
+    }
+
+    fn largest_answer(&self) -> Option<usize> {
+        checks::largest_answer(self.texts.packet.load(Ordering::SeqCst))
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use sqlx::Row as _;
-use sqlx::mysql::{MySql, MySqlArguments, MySqlPoolOptions};
+use sqlx::mysql::{MySql, MySqlArguments};
 use sqlx::query::Query;
 
-use super::MySqlStore;
 use super::error::store_error;
+use super::{MySqlStore, own_sessions};
 use crate::error::StoreError;
 use crate::store::connections::Connections;
 use crate::store::swap;
@@ -25,7 +25,7 @@ impl MySqlRenewer {
     /// session needs nothing else.
     pub(super) async fn open(store: &MySqlStore) -> Result<Self, StoreError> {
         let options = (*store.pool.connect_options()).clone();
-        let pool = MySqlPoolOptions::new()
+        let pool = own_sessions()
             .max_connections(1)
             .test_before_acquire(false)
             .idle_timeout(None)

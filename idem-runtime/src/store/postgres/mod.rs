@@ -35,13 +35,13 @@ use super::{
     Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
     Sweep, Written,
 };
-use crate::clock::Clock;
+use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
 use crate::store::connections::Connections;
-use crate::store::sql::{damaged, write_elements};
+use crate::store::sql::{damaged, is_apart, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
 use crate::transition;
@@ -357,10 +357,12 @@ impl Store for PostgresStore {
     }
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
+        let asked_us = SystemClock.unix_us();
         let row = self
             .texts
             .query(&self.texts.statements.check)
             .bind(self.texts.statements.records.as_str())
+            .bind(self.texts.clock_us())
             .fetch_one(&self.pool)
             .await
             .map_err(|error| store_error(&error))?;
@@ -374,6 +376,12 @@ impl Store for PostgresStore {
         }
         if !get(2)? {
             findings.push(Finding::NoSchema);
+        }
+        if get(3)? {
+            findings.push(Finding::OtherUniqueIndex);
+        }
+        if is_apart(asked_us, row.try_get(4).map_err(|_| damaged("time"))?) {
+            findings.push(Finding::ClockApart);
         }
         Ok(findings)
     }

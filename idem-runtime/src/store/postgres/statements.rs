@@ -170,7 +170,9 @@ const META: &str = "select format, instance, secret_check from {meta}";
 
 const CHECK: &str = "select pg_is_in_recovery(), current_setting('fsync') = 'on' \
      and current_setting('synchronous_commit') <> 'off', \
-     to_regclass($1) is not null";
+     to_regclass($1) is not null, \
+     (select count(*) from pg_index where indrelid = to_regclass($1) and indisunique) > 1, \
+     coalesce($2::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
 
 const CREATE_SCHEMA_TABLE: &str = "create table if not exists {schema} (
     version integer not null primary key, applied_us bigint not null)";
