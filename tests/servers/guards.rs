@@ -59,7 +59,7 @@ impl Scene {
         let prefix = prefix();
         let (proxy, url) = Proxy::of_url(&server.url()).await;
         Self {
-            store: server.store(&url, &prefix).await,
+            store: server.store(&url, &prefix, 2).await,
             proxy,
             session: Session::open(&server.url()).await,
             table: format!("{prefix}records"),

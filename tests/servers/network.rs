@@ -120,7 +120,7 @@ fn reserve() -> Reserve {
 /// The end of an answer says whether the server could commit.
 async fn an_answer_that_breaks_off_is_not_believed(server: Server) {
     let (proxy, url) = Proxy::of_url(&server.url()).await;
-    let store = server.store(&url, &prefix()).await;
+    let store = server.store(&url, &prefix(), 2).await;
     let other = Reserve {
         id: RecordId::from_bytes([8; 32]),
         ..reserve()

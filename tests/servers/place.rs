@@ -35,10 +35,10 @@ impl Server {
     }
 
     /// As [`open`](Self::open), without an engine.
-    pub(crate) async fn store(self, url: &str, prefix: &str) -> Arc<dyn Store> {
+    pub(crate) async fn store(self, url: &str, prefix: &str, connections: u32) -> Arc<dyn Store> {
         match self {
-            Self::Postgres => Arc::new(postgres(url, prefix, 4).await),
-            Self::MariaDb | Self::MySql => Arc::new(self.mysql(url, prefix, 4).await),
+            Self::Postgres => Arc::new(postgres(url, prefix, connections).await),
+            Self::MariaDb | Self::MySql => Arc::new(self.mysql(url, prefix, connections).await),
         }
     }
 

@@ -15,3 +15,5 @@ mod agreement;
 mod memory;
 #[cfg(test)]
 mod sqlite;
+#[cfg(test)]
+mod sqlite_faults;

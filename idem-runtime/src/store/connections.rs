@@ -2,8 +2,8 @@
 //!
 //! The driver's pool asks the server by a ping whenever a connection comes
 //! back, which costs as much as the statement and keeps the connection away
-//! meanwhile. A pool of this store's own is therefore asked for a connection
-//! once a minute only. In a pool of the user's nothing is kept: it is theirs.
+//! meanwhile. Those of a pool of the store's own are therefore kept here for
+//! the next statement. In a pool of the user's nothing is kept: it is theirs.
 //!
 //! A connection whose statement did not end, because its future was dropped or
 //! the way to the server broke, is closed here and now. The pool would ping it
@@ -13,13 +13,19 @@ use std::time::Duration;
 
 use sqlx::pool::{Pool, PoolConnection};
 use sqlx::query::Query;
-use sqlx::{Database, Error, Executor, IntoArguments};
+use sqlx::{Connection as _, Database, Error, Executor, IntoArguments};
 use tokio::time::Instant;
 
 use crate::sync::{Arc, Mutex, OwnedSemaphorePermit, Semaphore, lock};
 
-/// How long a connection is kept before the pool looks at it again.
-const KEPT: Duration = Duration::from_secs(60);
+/// How long a connection may go unused: what is between it and the server may
+/// have forgotten it then.
+const UNUSED: Duration = Duration::from_secs(60);
+/// How long a connection is used at all, so that a server that comes up beside
+/// others gets its share.
+const USED: Duration = Duration::from_secs(30 * 60);
+/// How long a server is given to hear that a connection is closed.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) struct Connections<DB: Database> {
     pool: Pool<DB>,
@@ -34,15 +40,40 @@ struct Kept<DB: Database> {
     permits: Arc<Semaphore>,
 }
 
-struct Idle<DB: Database>(Mutex<Vec<(PoolConnection<DB>, Instant)>>);
+/// The one that was used last is the last.
+struct Idle<DB: Database>(Mutex<Vec<Unused<DB>>>);
 
 impl<DB: Database> Idle<DB> {
     fn clear(&self) {
         let idle = std::mem::take(&mut *lock(&self.0));
-        for (connection, _) in idle {
-            drop(connection.detach());
+        for unused in idle {
+            drop(unused.connection.detach());
         }
     }
+
+    /// Takes the one that was used last, and closes it and all others if it is
+    /// too old.
+    fn take(&self) -> Option<Unused<DB>> {
+        let last = lock(&self.0).pop()?;
+        if last.since.elapsed() < UNUSED && last.opened.elapsed() < USED {
+            return Some(last);
+        }
+        let mut old = vec![last];
+        old.append(&mut lock(&self.0));
+        for unused in old {
+            // Without the pool, whose place is free at once.
+            let connection = unused.connection.detach();
+            tokio::spawn(tokio::time::timeout(FAREWELL, connection.close()));
+        }
+        None
+    }
+}
+
+/// A connection that is kept.
+struct Unused<DB: Database> {
+    connection: PoolConnection<DB>,
+    opened: Instant,
+    since: Instant,
 }
 
 impl<DB: Database> Drop for Idle<DB> {
@@ -91,28 +122,22 @@ impl<DB: Database> Connections<DB> {
     }
 
     async fn take(&self) -> Result<Taken<DB>, Error> {
-        let (mut keep, mut since) = (None, Instant::now());
+        let mut keep = None;
         if let Some(kept) = &self.kept {
             let permits = Arc::clone(&kept.permits).acquire_owned();
             let permit = permits.await.map_err(|_| Error::PoolClosed)?;
             keep = Some((Arc::clone(&kept.idle), permit));
-            // The last one first; those before it have not been used for longer.
-            while let Some((connection, from)) = lock(&kept.idle.0).pop() {
-                if from.elapsed() < KEPT {
-                    return Ok(Taken {
-                        connection: Some(connection),
-                        since: from,
-                        keep,
-                    });
-                }
-                // Goes back to the pool, which looks at it.
-                drop(connection);
+            if let Some(unused) = kept.idle.take() {
+                return Ok(Taken {
+                    connection: Some(unused.connection),
+                    opened: unused.opened,
+                    keep,
+                });
             }
-            since = Instant::now();
         }
         Ok(Taken {
             connection: Some(self.pool.acquire().await?),
-            since,
+            opened: Instant::now(),
             keep,
         })
     }
@@ -167,7 +192,7 @@ where
 /// A connection in use. Dropped before its statement has ended, it is closed.
 struct Taken<DB: Database> {
     connection: Option<PoolConnection<DB>>,
-    since: Instant,
+    opened: Instant,
     keep: Option<(Arc<Idle<DB>>, OwnedSemaphorePermit)>,
 }
 
@@ -178,7 +203,11 @@ impl<DB: Database> Taken<DB> {
         if matches!(result, Ok(_) | Err(Error::Database(_))) {
             match (&self.keep, self.connection.take()) {
                 (Some((idle, _)), Some(connection)) => {
-                    lock(&idle.0).push((connection, self.since));
+                    lock(&idle.0).push(Unused {
+                        connection,
+                        opened: self.opened,
+                        since: Instant::now(),
+                    });
                 }
                 (_, connection) => drop(connection),
             }
