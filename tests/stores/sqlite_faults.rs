@@ -111,5 +111,5 @@ async fn a_process_that_holds_the_file_on_and_off_causes_no_error_and_no_second_
     holder.holds().await;
     holder.process.kill().await.unwrap();
     let call = engines[0].call("held", &KEYS, TTL);
-    assert_eq!(call.run(async { Ok::<_, Error>(0) }).await, Ok(0));
+    assert_eq!(call.run(async { Ok::<usize, Error>(0) }).await, Ok(0));
 }
