@@ -4,6 +4,8 @@
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use tokio::sync::{Notify, mpsc, oneshot, watch};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Locks, ignoring poison: every critical section here leaves its data whole
 /// at each step, and a panic elsewhere must not lock out other keys.

@@ -12,16 +12,38 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod contention;
+#[cfg(test)]
+mod findings;
+#[cfg(test)]
+mod guards;
+#[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod mysql;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod place;
 #[cfg(test)]
 mod postgres;
 #[cfg(test)]
+mod private;
+#[cfg(test)]
+mod proxy;
+#[cfg(test)]
 mod redis;
+#[cfg(test)]
+mod restart;
 #[cfg(test)]
 #[path = "../stores/script.rs"]
 mod script;
 #[cfg(test)]
+mod session;
+#[cfg(test)]
 mod tiered;
+#[cfg(test)]
+mod trips;
 
 /// Returns the URL of a server, which must be there.
 #[cfg(test)]

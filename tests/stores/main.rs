@@ -18,4 +18,6 @@ mod script;
 #[cfg(test)]
 mod sqlite;
 #[cfg(test)]
+mod sqlite_faults;
+#[cfg(test)]
 mod tiered;

@@ -162,7 +162,7 @@ impl EngineBuilder {
     /// - [`Error::Store`] of kind `Misconfigured`: another secret or identity
     ///   format is pinned, or a finding voids the promise and was not accepted.
     /// - [`Error::Store`]: the store does not answer.
-    pub async fn build(self) -> Result<Engine, Error> {
+    pub async fn build(mut self) -> Result<Engine, Error> {
         self.check_limits()?;
         let identity = Identity::new(self.secret.as_ref(), self.namespace.clone());
         let findings = self.check_store().await?;
@@ -225,14 +225,23 @@ impl EngineBuilder {
         Ok(())
     }
 
-    async fn check_store(&self) -> Result<Vec<Finding>, Error> {
+    async fn check_store(&mut self) -> Result<Vec<Finding>, Error> {
         let mut findings = conclude::bounded(self.limits.store_timeout, self.store.check()).await?;
         if self.secret.is_none() {
             findings.push(Finding::NoSecret);
         }
+        if let Some(largest) = self.store.largest_answer()
+            && largest < self.limits.answer_limit
+        {
+            self.limits.answer_limit = largest;
+            findings.push(Finding::SmallPackets);
+        }
         let fatal: Vec<_> = findings
             .iter()
-            .filter(|finding| finding.voids_at_most_once() || self.limits.strict)
+            .filter(|finding| {
+                finding.voids_at_most_once()
+                    || (self.limits.strict && finding.is_refused_when_strict())
+            })
             .filter(|finding| !self.accepted.contains(finding))
             .map(ToString::to_string)
             .collect();

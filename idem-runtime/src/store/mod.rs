@@ -29,6 +29,8 @@
 //! the test of this contract; `docs/custom-store.md` is the guide to writing one.
 
 mod admin;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod connections;
 mod memory;
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -319,6 +321,26 @@ pub enum Finding {
     NoSecret,
     /// The store holds times far ahead of its clock. A warning.
     ClockBehind,
+    /// A table of the store is of an engine without transactions. Voids
+    /// at-most-once.
+    NotTransactional,
+    /// The pool's sessions do not commit by themselves. Voids at-most-once.
+    NoAutocommit,
+    /// The pool's sessions read what others have not committed. Voids
+    /// at-most-once.
+    DirtyReads,
+    /// The records have a unique index besides that of their id. Voids
+    /// at-most-once.
+    OtherUniqueIndex,
+    /// The pool's sessions cut values that do not fit, instead of refusing
+    /// them. A warning.
+    NotStrict,
+    /// The server takes no answer of the engine's limit. A warning: the limit
+    /// becomes [`Store::largest_answer`].
+    SmallPackets,
+    /// The server's clock differs from this process's by more than 10 s. It is
+    /// told, and never an error: only the store's clock decides.
+    ClockApart,
 }
 
 /// Something that a store may lack without any harm to the promise. Cases of
@@ -359,7 +381,17 @@ impl Finding {
                 | Self::OldRedis
                 | Self::SettingsHidden
                 | Self::NoSchema
+                | Self::NotTransactional
+                | Self::NoAutocommit
+                | Self::DirtyReads
+                | Self::OtherUniqueIndex
         )
+    }
+
+    /// Returns whether a strict engine does not start with it.
+    #[must_use]
+    pub fn is_refused_when_strict(self) -> bool {
+        self != Self::ClockApart
     }
 }
 
@@ -378,6 +410,13 @@ impl std::fmt::Display for Finding {
             Self::ReadableByOthers => "the database file can be read by other users: set its mode to 0600",
             Self::NoSecret => "no secret is set, and none can be added to this store later: low-entropy keys and payloads can be guessed from their digests; set one with `Engine::builder(..).secret(Secret::new(bytes)?)`",
             Self::ClockBehind => "the store holds times more than a day ahead of its clock: leases and TTLs stand still until the clock catches up",
+            Self::NotTransactional => "a table of the store is not of the engine InnoDB: change it with `ALTER TABLE … ENGINE = InnoDB`",
+            Self::NoAutocommit => "the pool's sessions have `autocommit = 0`, so that no reservation is committed: set it to 1, or let the store open its own connections",
+            Self::DirtyReads => "the pool's sessions read uncommitted rows, and would replay an answer that a crash takes back: set their isolation level to READ COMMITTED or above",
+            Self::OtherUniqueIndex => "the records have another unique index than their primary key, so that one key can be taken for another: drop it",
+            Self::NotStrict => "the pool's sessions are not strict, so that the server cuts what does not fit: add STRICT_ALL_TABLES to their `sql_mode`",
+            Self::SmallPackets => "the server's `max_allowed_packet` is below the engine's answer limit, so that larger answers become tombstones: raise it, or lower `answer_limit`",
+            Self::ClockApart => "the server's clock differs from this process's by more than 10 s: nothing depends on it, since only the server's counts, but times in logs will not match",
         })
     }
 }
@@ -398,6 +437,12 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Looks at the settings that the promise depends on.
     async fn check(&self) -> Result<Vec<Finding>, StoreError>;
+
+    /// Returns the largest answer that the store takes, in bytes, as far as the
+    /// last [`check`](Self::check) saw; none if only the engine limits it.
+    fn largest_answer(&self) -> Option<usize> {
+        None
+    }
 
     /// Takes the key or returns what stands there, in one atomic step:
     /// [`transition::reserve`](crate::transition::reserve).

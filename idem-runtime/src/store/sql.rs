@@ -1,5 +1,7 @@
 //! What the rows of the stores on servers and in files have in common.
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use crate::clock::{Clock as _, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::record::{Element, Record, VersionBytes};
 use crate::store::{Counts, Page, Scan};
@@ -25,6 +27,15 @@ pub(super) fn version(bytes: Option<Vec<u8>>) -> Result<Option<VersionBytes>, St
     bytes
         .map(|bytes| VersionBytes::new(bytes).ok_or_else(|| damaged("version")))
         .transpose()
+}
+
+/// Whether a server's time differs so much from what this process had before it
+/// asked, and has now, that people should know.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(super) fn is_apart(asked_us: i64, server_us: i64) -> bool {
+    const MUCH_US: i64 = 10_000_000;
+    let now_us = SystemClock.unix_us();
+    server_us < asked_us.saturating_sub(MUCH_US) || server_us > now_us.saturating_add(MUCH_US)
 }
 
 /// Writes payload elements: of each the label's length in two bytes, the label,

@@ -11,11 +11,13 @@
 //! | trips: first, replay, takeover | 1, 1, 2 | 1, 2, 3 |
 //! | clock | the server's `UTC_TIMESTAMP(6)`; microseconds | the same |
 //! | durability | `innodb_flush_log_at_trx_commit = 1`, and `sync_binlog = 1` where there is a binary log; no promise on Galera | the same |
-//! | isolation needed | any: statements are single; conflicts are tried again | the same |
-//! | largest answer | the engine's limit, and `max_allowed_packet` | the same |
+//! | isolation needed | read committed or above: statements are single; conflicts are tried again | the same |
+//! | sessions | strict and with autocommit: set on the store's own connections, looked for in a pool of the user's | the same |
+//! | largest answer | the engine's limit, and a little less than `max_allowed_packet` | the same |
 //! | versions tested | 10.11 | none; its statements were tested on `MariaDB` |
 
 mod admin;
+mod checks;
 mod error;
 mod renewer;
 mod rows;
@@ -25,7 +27,7 @@ mod statements;
 use async_trait::async_trait;
 use sqlx::mysql::{MySql, MySqlArguments, MySqlPool, MySqlPoolOptions, MySqlRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
 use self::error::{is_conflict, is_duplicate, store_error};
 use self::statements::Statements;
@@ -38,6 +40,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
+use crate::store::connections::Connections;
 use crate::store::sql::{damaged, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
@@ -49,6 +52,7 @@ use crate::transition;
 #[derive(Debug, Clone)]
 pub struct MySqlStore {
     pool: MySqlPool,
+    connections: Connections<MySql>,
     texts: Arc<Texts>,
 }
 
@@ -58,6 +62,8 @@ struct Texts {
     statements: Statements,
     dialect: Dialect,
     clock: Option<Arc<dyn Clock>>,
+    /// `max_allowed_packet` as it was last seen; 0 before that.
+    packet: AtomicI64,
     /// The latest time that the server told: it may step back, the store's
     /// time does not.
     latest_us: AtomicI64,
@@ -98,8 +104,9 @@ impl MySqlOptions {
         self
     }
 
-    /// Sets the most connections of a pool that this opens: 1 to 1,000, by
-    /// default 10. None is held while a body runs or a caller waits.
+    /// Sets the most connections for calls: 1 to 1,000, by default 10. None is
+    /// used while a body runs or a caller waits. One more is for operators and
+    /// the start, one more renews leases. A pool of the user's has its own limit.
     pub fn connections(mut self, connections: u32) -> Self {
         self.connections = connections.clamp(1, 1_000);
         self
@@ -128,14 +135,15 @@ impl MySqlOptions {
     /// # Errors
     /// If the URL or a name is not valid, or the server does not answer.
     pub async fn connect(self, url: &str) -> Result<MySqlStore, StoreError> {
-        let pool = MySqlPoolOptions::new()
-            .max_connections(self.connections)
+        let pool = own_sessions()
+            .max_connections(self.connections + 1)
             // A ping before each statement would cost as much as the statement.
             .test_before_acquire(false)
             .connect(url)
             .await
             .map_err(|error| store_error(&error))?;
-        self.from_pool(pool).await
+        let kept = Connections::keeping(pool.clone(), self.connections);
+        self.open(pool, kept).await
     }
 
     /// Uses a pool of the user's. The schema is not created: see
@@ -147,6 +155,15 @@ impl MySqlOptions {
     /// # Errors
     /// If a name is not valid, or the server does not say which it is.
     pub async fn from_pool(self, pool: MySqlPool) -> Result<MySqlStore, StoreError> {
+        let connections = Connections::of(pool.clone());
+        self.open(pool, connections).await
+    }
+
+    async fn open(
+        self,
+        pool: MySqlPool,
+        connections: Connections<MySql>,
+    ) -> Result<MySqlStore, StoreError> {
         for (name, limit) in [
             (self.database.as_deref(), 63),
             (Some(self.prefix.as_str()), 40),
@@ -164,14 +181,26 @@ impl MySqlOptions {
         };
         Ok(MySqlStore {
             pool,
+            connections,
             texts: Arc::new(Texts {
                 statements: Statements::new(self.database.as_deref(), &self.prefix),
                 dialect,
                 clock: self.clock,
+                packet: AtomicI64::new(0),
                 latest_us: AtomicI64::new(0),
             }),
         })
     }
+}
+
+/// A pool whose sessions are as this store needs them.
+fn own_sessions() -> MySqlPoolOptions {
+    MySqlPoolOptions::new().after_connect(|session, _| {
+        Box::pin(async move {
+            session.execute(statements::SESSION).await?;
+            Ok(())
+        })
+    })
 }
 
 async fn dialect_of(pool: &MySqlPool) -> Result<Dialect, StoreError> {
@@ -258,12 +287,11 @@ impl MySqlStore {
         request: &Reserve,
     ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
-        let row = texts
+        let query = texts
             .insert(&texts.statements.reserve, request)
             .bind(texts.clock_us())
-            .bind(texts.floor_us())
-            .fetch_one(&self.pool)
-            .await?;
+            .bind(texts.floor_us());
+        let row = self.connections.fetch_one(query).await?;
         Ok(texts
             .found(&row)
             .map(|(before, looked)| match &looked.record {
@@ -282,10 +310,8 @@ impl MySqlStore {
         request: &Reserve,
     ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
-        let inserted = texts
-            .insert(&texts.statements.insert, request)
-            .execute(&self.pool)
-            .await;
+        let query = texts.insert(&texts.statements.insert, request);
+        let inserted = self.connections.execute(query).await;
         match inserted {
             // A server that does not tell the fence is asked for it.
             Ok(done) if done.last_insert_id() == 0 => {
@@ -309,13 +335,13 @@ impl MySqlStore {
     }
 
     async fn find_row(&self, id: &RecordId) -> Result<MySqlRow, sqlx::Error> {
-        self.texts
+        let query = self
+            .texts
             .query(&self.texts.statements.find)
             .bind(self.texts.clock_us())
             .bind(self.texts.floor_us())
-            .bind(id.as_bytes().as_slice())
-            .fetch_one(&self.pool)
-            .await
+            .bind(id.as_bytes().as_slice());
+        self.connections.fetch_one(query).await
     }
 }
 
@@ -343,7 +369,7 @@ impl Rows for MySqlStore {
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
-        match self.texts.swap(seen, next).execute(&self.pool).await {
+        match self.connections.execute(self.texts.swap(seen, next)).await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
@@ -435,30 +461,11 @@ impl Store for MySqlStore {
     }
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
-        let (database, table) = &self.texts.statements.newest;
-        let row = self
-            .texts
-            .query(self.texts.statements.check)
-            .bind(database.as_deref())
-            .bind(table.as_str())
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|error| store_error(&error))?;
-        let get = |at| -> Result<bool, StoreError> {
-            let value: i64 = row.try_get(at).map_err(|_| damaged("settings"))?;
-            Ok(value != 0)
-        };
-        let mut findings = Vec::new();
-        if get(0)? {
-            findings.push(Finding::Replica);
-        }
-        if !get(1)? {
-            findings.push(Finding::NotDurable);
-        }
-        if !get(2)? {
-            findings.push(Finding::NoSchema);
-        }
-        Ok(findings)
+        checks::check(self).await
+    }
+
+    fn largest_answer(&self) -> Option<usize> {
+        checks::largest_answer(self.texts.packet.load(Ordering::SeqCst))
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
@@ -472,7 +479,7 @@ impl Store for MySqlStore {
         };
         let (holder, texts) = (&request.holder, &self.texts);
         let (clock_us, floor_us) = (texts.clock_us(), texts.floor_us());
-        let done = texts
+        let query = texts
             .query(&texts.statements.complete)
             .bind(answer.is_some_and(|answer| !answer.failed))
             .bind(clock_us)
@@ -491,10 +498,8 @@ impl Store for MySqlStore {
             .bind(state)
             .bind(holder.id.as_bytes().as_slice())
             .bind(holder.claim.as_bytes().as_slice())
-            .bind(holder.fence)
-            .execute(&self.pool)
-            .await;
-        match done {
+            .bind(holder.fence);
+        match self.connections.execute(query).await {
             Ok(done) if done.rows_affected() == 1 => {
                 fault::point("complete-committed").await;
                 Ok(Written::Done)

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use sqlx::Row as _;
-use sqlx::mysql::{MySql, MySqlArguments, MySqlPoolOptions};
+use sqlx::mysql::{MySql, MySqlArguments};
 use sqlx::query::Query;
 
-use super::MySqlStore;
 use super::error::store_error;
+use super::{MySqlStore, own_sessions};
 use crate::error::StoreError;
+use crate::store::connections::Connections;
 use crate::store::swap;
 use crate::store::{GiveBack, Holder, Lease, MarkUnknown, Renewer, Store as _, Written};
 use crate::transition;
@@ -24,7 +25,7 @@ impl MySqlRenewer {
     /// session needs nothing else.
     pub(super) async fn open(store: &MySqlStore) -> Result<Self, StoreError> {
         let options = (*store.pool.connect_options()).clone();
-        let pool = MySqlPoolOptions::new()
+        let pool = own_sessions()
             .max_connections(1)
             .test_before_acquire(false)
             .idle_timeout(None)
@@ -33,6 +34,7 @@ impl MySqlRenewer {
             .await
             .map_err(|error| store_error(&error))?;
         Ok(Self(MySqlStore {
+            connections: Connections::keeping(pool.clone(), 1),
             pool,
             texts: std::sync::Arc::clone(&store.texts),
         }))
@@ -81,15 +83,10 @@ impl MySqlRenewer {
                 .bind(lease.holder.id.as_bytes().as_slice())
                 .bind(lease.lease_us);
         }
-        bind_holders(query, &sorted)
-            .execute(&store.pool)
-            .await
-            .map_err(failed)?;
-        let query = texts.query(&held).persistent(false);
-        let rows = bind_holders(query, &sorted)
-            .fetch_all(&store.pool)
-            .await
-            .map_err(failed)?;
+        let query = bind_holders(query, &sorted);
+        store.connections.execute(query).await.map_err(failed)?;
+        let query = bind_holders(texts.query(&held).persistent(false), &sorted);
+        let rows = store.connections.fetch_all(query).await.map_err(failed)?;
         let held: HashSet<(Vec<u8>, Vec<u8>, i64)> = rows
             .iter()
             .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)))

@@ -162,7 +162,23 @@ const META: &str = "select format, instance, secret_check from {meta}";
 const CHECK: &str = "select @@global.read_only = 1, \
      @@global.innodb_flush_log_at_trx_commit = 1 and (@@global.log_bin = 0 or @@global.sync_binlog = 1), \
      exists (select 1 from information_schema.tables \
-       where table_schema = coalesce(?, database()) and table_name = ?)";
+       where table_schema = coalesce(?, database()) and table_name = ?), \
+     exists (select 1 from information_schema.tables \
+       where table_schema = coalesce(?, database()) and table_name in (?, ?) and engine <> 'InnoDB'), \
+     @@session.autocommit = 1, \
+     (select count(distinct index_name) from information_schema.statistics \
+       where table_schema = coalesce(?, database()) and table_name = ? and non_unique = 0) > 1, \
+     @@session.sql_mode like '%STRICT%', \
+     cast(@@session.max_allowed_packet as signed), \
+     cast(coalesce(?, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))) as signed)";
+
+/// The level has one name here and another there; this finds both.
+const ISOLATION: &str = "show session variables where variable_name in \
+     ('tx_isolation', 'transaction_isolation')";
+
+/// What a session of this store's own needs, whatever the server's defaults.
+pub(super) const SESSION: &str =
+    "set session sql_mode = concat(@@session.sql_mode, ',STRICT_ALL_TABLES'), autocommit = 1";
 
 const CREATE_SCHEMA_TABLE: &str = "create table if not exists {schema} (
     version int not null primary key, applied_us bigint not null) engine = InnoDB";
@@ -183,8 +199,12 @@ const MIGRATIONS: &[(i64, &str)] = &[
 /// The texts for one set of tables.
 #[derive(Clone)]
 pub(super) struct Statements {
-    /// Database and name of the newest table, whose presence is looked for.
-    pub(super) newest: (Option<String>, String),
+    /// Database and names of the tables that are looked at; the newest tells
+    /// whether the schema is up to date.
+    pub(super) database: Option<String>,
+    pub(super) records: String,
+    pub(super) meta_table: String,
+    pub(super) newest: String,
     /// What tells this set from others on the same server.
     pub(super) place: String,
     pub(super) reserve: String,
@@ -205,6 +225,7 @@ pub(super) struct Statements {
     pub(super) pin: String,
     pub(super) meta: String,
     pub(super) check: &'static str,
+    pub(super) isolation: &'static str,
     pub(super) create_schema_table: String,
     pub(super) schema_version: String,
     pub(super) schema_applied: String,
@@ -238,7 +259,10 @@ impl Statements {
                 .replace("{schema}", &quoted("schema"))
         };
         Self {
-            newest: (database.map(str::to_owned), format!("{prefix}audit")),
+            database: database.map(str::to_owned),
+            records: format!("{prefix}records"),
+            meta_table: format!("{prefix}meta"),
+            newest: format!("{prefix}audit"),
             place: quoted(""),
             reserve: fill(RESERVE),
             insert: fill(INSERT),
@@ -258,6 +282,7 @@ impl Statements {
             pin: fill(PIN),
             meta: fill(META),
             check: CHECK,
+            isolation: ISOLATION,
             create_schema_table: fill(CREATE_SCHEMA_TABLE),
             schema_version: fill(SCHEMA_VERSION),
             schema_applied: fill(SCHEMA_APPLIED),

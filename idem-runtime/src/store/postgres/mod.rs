@@ -36,12 +36,13 @@ use super::{
     Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
     Store, StoreAdmin, Sweep, Written,
 };
-use crate::clock::Clock;
+use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
-use crate::store::sql::{damaged, write_elements};
+use crate::store::connections::Connections;
+use crate::store::sql::{damaged, is_apart, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
 use crate::transition;
@@ -52,6 +53,7 @@ use crate::transition;
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
     pool: PgPool,
+    connections: Connections<Postgres>,
     texts: Arc<Texts>,
 }
 
@@ -92,8 +94,9 @@ impl PostgresOptions {
         self
     }
 
-    /// Sets the most connections of a pool that this opens: 1 to 1,000, by
-    /// default 10. None is held while a body runs or a caller waits.
+    /// Sets the most connections for calls: 1 to 1,000, by default 10. None is
+    /// used while a body runs or a caller waits. One more is for operators and
+    /// the start, one more renews leases. A pool of the user's has its own limit.
     pub fn connections(mut self, connections: u32) -> Self {
         self.connections = connections.clamp(1, 1_000);
         self
@@ -122,13 +125,14 @@ impl PostgresOptions {
     /// If the URL or a name is not valid, or the server does not answer.
     pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
         let pool = PgPoolOptions::new()
-            .max_connections(self.connections)
+            .max_connections(self.connections + 1)
             // A ping before each statement would cost as much as the statement.
             .test_before_acquire(false)
             .connect(url)
             .await
             .map_err(|error| store_error(&error))?;
-        self.from_pool(pool)
+        let kept = Connections::keeping(pool.clone(), self.connections);
+        self.open(pool, kept)
     }
 
     /// Uses a pool of the user's. The schema is not created: see
@@ -137,6 +141,15 @@ impl PostgresOptions {
     /// # Errors
     /// If a name is not valid.
     pub fn from_pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
+        let connections = Connections::of(pool.clone());
+        self.open(pool, connections)
+    }
+
+    fn open(
+        self,
+        pool: PgPool,
+        connections: Connections<Postgres>,
+    ) -> Result<PostgresStore, StoreError> {
         for (name, limit) in [
             (self.schema.as_deref(), 63),
             (Some(self.prefix.as_str()), 40),
@@ -150,6 +163,7 @@ impl PostgresOptions {
         }
         Ok(PostgresStore {
             pool,
+            connections,
             texts: Arc::new(Texts {
                 statements: Statements::new(self.schema.as_deref(), &self.prefix),
                 named: self.named,
@@ -228,7 +242,7 @@ impl Rows for PostgresStore {
     async fn insert(&self, request: &Reserve) -> Result<Inserted, StoreError> {
         let mut tries = Tries::new();
         while tries.again().await {
-            let row = self
+            let query = self
                 .texts
                 .query(&self.texts.statements.reserve)
                 .bind(request.id.as_bytes().as_slice())
@@ -246,10 +260,8 @@ impl Rows for PostgresStore {
                         .map(|version| version.as_bytes().to_vec()),
                 )
                 .bind(self.texts.clock_us())
-                .bind(self.texts.floor_us())
-                .fetch_one(&self.pool)
-                .await;
-            match row {
+                .bind(self.texts.floor_us());
+            match self.connections.fetch_one(query).await {
                 Ok(row) => {
                     let (won, looked) = self.texts.found(&row)?;
                     if let Some(fence) = won {
@@ -267,16 +279,15 @@ impl Rows for PostgresStore {
     }
 
     async fn find(&self, id: &RecordId) -> Result<Looked, StoreError> {
-        let row = self
+        let query = self
             .texts
             .query(&self.texts.statements.find)
             .bind(id.as_bytes().as_slice())
             .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us())
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|error| store_error(&error))?;
-        Ok(self.texts.found(&row)?.1)
+            .bind(self.texts.floor_us());
+        let row = self.connections.fetch_one(query).await;
+        let found = self.texts.found(&row.map_err(|error| store_error(&error))?);
+        Ok(found?.1)
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
@@ -289,7 +300,7 @@ impl Rows for PostgresStore {
 impl PostgresStore {
     /// Sends a guarded write, and says whether the guards held.
     async fn changed(&self, query: Query<'_, Postgres, PgArguments>) -> Result<bool, StoreError> {
-        match query.execute(&self.pool).await {
+        match self.connections.execute(query).await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
@@ -365,9 +376,12 @@ impl Store for PostgresStore {
     }
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
+        let asked_us = SystemClock.unix_us();
         let row = self
             .texts
             .query(&self.texts.statements.check)
+            .bind(self.texts.statements.records.as_str())
+            .bind(self.texts.clock_us())
             .bind(self.texts.statements.newest.as_str())
             .fetch_one(&self.pool)
             .await
@@ -383,6 +397,12 @@ impl Store for PostgresStore {
         if !get(2)? {
             findings.push(Finding::NoSchema);
         }
+        if get(3)? {
+            findings.push(Finding::OtherUniqueIndex);
+        }
+        if is_apart(asked_us, row.try_get(4).map_err(|_| damaged("time"))?) {
+            findings.push(Finding::ClockApart);
+        }
         Ok(findings)
     }
 
@@ -396,7 +416,7 @@ impl Store for PostgresStore {
             Ending::Tombstone(reason) => (3, Some(reason.code()), None),
         };
         let holder = &request.holder;
-        let done = self
+        let query = self
             .texts
             .query(&self.texts.statements.complete)
             .bind(holder.id.as_bytes().as_slice())
@@ -410,11 +430,11 @@ impl Store for PostgresStore {
             .bind(answer.map(|answer| answer.bytes.as_slice()))
             .bind(answer.map(|answer| answer.digest.as_slice()))
             .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us())
-            .fetch_optional(&self.pool)
-            .await;
-        match done {
-            Ok(Some(_)) => {
+            .bind(self.texts.floor_us());
+        match self.connections.fetch_optional(query).await {
+            Ok(Some(row)) => {
+                let now_us = row.try_get(0).map_err(|_| damaged("time"))?;
+                self.texts.latest_us.fetch_max(now_us, Ordering::SeqCst);
                 fault::point("complete-committed").await;
                 Ok(Written::Done)
             }

@@ -9,6 +9,7 @@ use sqlx::postgres::PgPoolOptions;
 use super::PostgresStore;
 use super::error::store_error;
 use crate::error::StoreError;
+use crate::store::connections::Connections;
 use crate::store::swap::{self, Rows as _};
 use crate::store::{GiveBack, Lease, MarkUnknown, Renewer, Store as _, Written};
 use crate::transition;
@@ -29,6 +30,7 @@ impl PostgresRenewer {
             .await
             .map_err(|error| store_error(&error))?;
         Ok(Self(PostgresStore {
+            connections: Connections::keeping(pool.clone(), 1),
             pool,
             texts: std::sync::Arc::clone(&store.texts),
         }))
@@ -47,17 +49,16 @@ impl Renewer for PostgresRenewer {
         let fences: Vec<_> = leases.iter().map(|lease| lease.holder.fence).collect();
         let lengths: Vec<_> = leases.iter().map(|lease| lease.lease_us).collect();
         let texts = &self.0.texts;
-        let rows = texts
+        let query = texts
             .query(&texts.statements.renew)
             .bind(&ids)
             .bind(&claims)
             .bind(&fences)
             .bind(&lengths)
             .bind(texts.clock_us())
-            .bind(texts.floor_us())
-            .fetch_all(&self.0.pool)
-            .await
-            .map_err(|error| store_error(&error))?;
+            .bind(texts.floor_us());
+        let rows = self.0.connections.fetch_all(query).await;
+        let rows = rows.map_err(|error| store_error(&error))?;
         let held: HashSet<Vec<u8>> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
         // The same record may be in a batch once with its holder and once with
         // one that was superseded.

@@ -228,7 +228,9 @@ const META: &str = "select format, instance, secret_check from {meta}";
 
 const CHECK: &str = "select pg_is_in_recovery(), current_setting('fsync') = 'on' \
      and current_setting('synchronous_commit') <> 'off', \
-     to_regclass($1) is not null";
+     to_regclass($3) is not null, \
+     (select count(*) from pg_index where indrelid = to_regclass($1) and indisunique) > 1, \
+     coalesce($2::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
 
 const CREATE_SCHEMA_TABLE: &str = "create table if not exists {schema} (
     version integer not null primary key, applied_us bigint not null)";
@@ -251,6 +253,8 @@ const MIGRATIONS: &[(i32, &str)] = &[
 /// The texts for one set of tables.
 #[derive(Clone)]
 pub(super) struct Statements {
+    /// The table whose indexes are looked at, as a quoted name.
+    pub(super) records: String,
     /// The newest table, whose presence is looked for, as a quoted name.
     pub(super) newest: String,
     /// What tells this set from others in the same database.
@@ -301,6 +305,7 @@ impl Statements {
                 .replace("{audit_record}", &format!("\"{prefix}audit_record\""))
         };
         Self {
+            records: quoted("records"),
             newest: quoted("audit"),
             place: quoted(""),
             reserve: fill(RESERVE),
