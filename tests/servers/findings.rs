@@ -154,11 +154,11 @@ async fn tables_that_somebody_changed_are_found() {
     let (url, prefix) = (crate::url("IDEM_TEST_MYSQL_URL"), prefix());
     let store = mysql(&url, &prefix).await;
     let mut session = Session::open(&url).await;
-    let unique = format!("create unique index another on {prefix}records (operation)");
+    let unique = format!("create unique index {prefix}another on {prefix}records (operation)");
     session.run(&unique).await;
     is_refused_until_accepted(&store, Finding::OtherUniqueIndex, "drop it").await;
     session
-        .run(&format!("drop index another on {prefix}records"))
+        .run(&format!("drop index {prefix}another on {prefix}records"))
         .await;
     for table in ["records", "meta"] {
         let engine = |name| format!("alter table {prefix}{table} engine = {name}");
