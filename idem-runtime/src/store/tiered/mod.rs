@@ -378,6 +378,10 @@ impl Store for TieredStore {
         self.0.back.lacks()
     }
 
+    fn largest_answer(&self) -> Option<usize> {
+        self.0.back.largest_answer()
+    }
+
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {
         self.0.back.renewer().await
     }
