@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use idem::StoreErrorKind;
-use idem::record::{Note, Standing, UnknownReason};
+use idem::identity::RecordId;
+use idem::record::{Note, Standing, State, UnknownReason};
 use idem::store::{
-    Capability, Count, MarkUnknown, RedisStore, Scan, Settle, Store as _, StoreAdmin as _, Written,
+    Audited, Capability, Count, MarkUnknown, RedisStore, Reserve, Scan, Settle, Store as _,
+    StoreAdmin as _, Written,
 };
 use idem::testing::ManualClock;
 use idem::transition::Settlement;
@@ -22,30 +24,28 @@ fn scan(standing: Standing) -> Scan {
     }
 }
 
+async fn with_clock(url: &str, clock: &ManualClock) -> RedisStore {
+    let options = RedisStore::options().prefix(prefix()).clock(clock.clone());
+    options.connect(url).await.unwrap()
+}
+
+async fn ids(store: &RedisStore, request: &Scan) -> (Vec<RecordId>, Option<RecordId>) {
+    let page = store.scan(request).await.unwrap();
+    let ids = page.records.iter().map(|record| record.id).collect();
+    (ids, page.next)
+}
+
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one story, on both servers")]
-async fn open_records_are_found_in_order_in_every_bucket_and_settled_once_with_a_note() {
+async fn open_records_are_found_in_order_in_every_bucket() {
     for url in both() {
-        let clock = ManualClock::new();
-        let store = RedisStore::options()
-            .prefix(prefix())
-            .clock(clock.clone())
-            .connect(&url)
-            .await
-            .unwrap();
-        let ids = async |request: Scan| {
-            let page = store.scan(&request).await.unwrap();
-            let ids: Vec<_> = page.records.iter().map(|record| record.id).collect();
-            (ids, page.next)
-        };
+        let store = opened(&url, &prefix()).await;
         // Out of order, and over the whole range of buckets.
-        let mut holders = Vec::new();
         for key in [255, 0, 31, 32, 128] {
-            holders.push(won(&store, &rerun(key, 1)).await);
+            won(&store, &rerun(key, 1)).await;
         }
         let running = scan(Standing::InProgress);
         let all = [0, 31, 32, 128, 255].map(id);
-        assert_eq!(ids(running.clone()).await, (all.to_vec(), None));
+        assert_eq!(ids(&store, &running).await, (all.to_vec(), None));
 
         // Page by page, each record once.
         let mut paged = Vec::new();
@@ -56,7 +56,7 @@ async fn open_records_are_found_in_order_in_every_bucket_and_settled_once_with_a
                 limit: 2,
                 ..running.clone()
             };
-            let (some, next) = ids(page).await;
+            let (some, next) = ids(&store, &page).await;
             assert!(some.len() <= 2);
             paged.extend(some);
             after = next;
@@ -68,10 +68,47 @@ async fn open_records_are_found_in_order_in_every_bucket_and_settled_once_with_a
 
         let other = Scan {
             operation: Some("shop.refund".to_owned()),
-            ..running.clone()
+            ..running
         };
-        assert_eq!(ids(other).await, (Vec::new(), None));
+        assert_eq!(ids(&store, &other).await, (Vec::new(), None));
+    }
+}
 
+#[tokio::test]
+async fn records_of_one_bucket_are_read_page_by_page_in_the_order_of_their_ids() {
+    let store = opened(&single(), &prefix()).await;
+    let mut all = Vec::new();
+    for last in [9, 0, 200] {
+        let mut bytes = [7; 32];
+        bytes[31] = last;
+        let request = Reserve {
+            id: RecordId::from_bytes(bytes),
+            ..rerun(7, 1)
+        };
+        all.push(won(&store, &request).await.id);
+    }
+    all.sort();
+    let mut after = None;
+    for (at, id) in all.iter().enumerate() {
+        let page = Scan {
+            after,
+            limit: 1,
+            ..scan(Standing::InProgress)
+        };
+        after = (at < 2).then_some(*id);
+        assert_eq!(ids(&store, &page).await, (vec![*id], after));
+    }
+}
+
+#[tokio::test]
+async fn what_is_stuck_is_counted_and_settled_once_with_a_note() {
+    for url in both() {
+        let clock = ManualClock::new();
+        let store = with_clock(&url, &clock).await;
+        let mut holders = Vec::new();
+        for key in 0..5 {
+            holders.push(won(&store, &rerun(key, 1)).await);
+        }
         let unknown = MarkUnknown {
             holder: holders[0],
             reason: UnknownReason::Panicked,
@@ -79,33 +116,28 @@ async fn open_records_are_found_in_order_in_every_bucket_and_settled_once_with_a
         };
         store.mark_unknown(&unknown).await.unwrap();
         store.complete(&answer(holders[1])).await.unwrap();
-        let still = [31, 32, 128].map(id).to_vec();
-        assert_eq!(ids(running.clone()).await, (still.clone(), None));
-        assert_eq!(ids(scan(Standing::Unknown)).await, (vec![id(255)], None));
+        let still = [2, 3, 4].map(id).to_vec();
+        let (running, lapsed) = (scan(Standing::InProgress), scan(Standing::Lapsed));
+        let in_doubt = scan(Standing::Unknown);
+        assert_eq!(ids(&store, &running).await, (still.clone(), None));
+        assert_eq!(ids(&store, &in_doubt).await, (vec![id(0)], None));
 
         clock.advance(Duration::from_secs(60));
-        assert_eq!(ids(running).await, (Vec::new(), None));
-        assert_eq!(ids(scan(Standing::Lapsed)).await, (still, None));
+        assert_eq!(ids(&store, &running).await, (Vec::new(), None));
+        assert_eq!(ids(&store, &lapsed).await, (still, None));
         let count = Count {
             grace_us: GRACE,
             finished: true,
         };
         let counts = store.count(&count).await.unwrap();
-        assert_eq!(
-            (
-                counts.in_progress,
-                counts.lapsed,
-                counts.unknown,
-                counts.finished
-            ),
-            (0, 3, 1, None)
-        );
-        let minute = counts.oldest_started_us.map(|at| counts.now_us - at);
-        assert_eq!(minute, Some(60_000_000));
+        let told = (counts.in_progress, counts.lapsed, counts.unknown);
+        assert_eq!((told, counts.finished), ((0, 3, 1), None));
+        let age = counts.oldest_started_us.map(|at| counts.now_us - at);
+        assert_eq!(age, Some(60_000_000));
         assert_eq!(counts.oldest_unknown_us, counts.oldest_started_us);
 
         let settle = Settle {
-            id: id(255),
+            id: id(0),
             fence: holders[0].fence,
             settlement: Settlement::NotDone,
             force: false,
@@ -115,16 +147,10 @@ async fn open_records_are_found_in_order_in_every_bucket_and_settled_once_with_a
         };
         assert_eq!(store.settle(&settle).await.unwrap(), Written::Done);
         assert_eq!(store.settle(&settle).await.unwrap(), Written::Superseded);
-        assert_eq!(ids(scan(Standing::Unknown)).await, (Vec::new(), None));
-        let audit = store.audit(&id(255)).await.unwrap();
-        assert_eq!(audit.len(), 1);
-        assert_eq!(audit[0].note, settle.note);
-        assert_eq!(
-            (audit[0].at_us, audit[0].fence),
-            (counts.now_us, settle.fence)
-        );
-        assert_eq!(audit[0].became, settle.settlement.code());
-        let seen = store.get(&id(255)).await.unwrap().unwrap();
+        assert_eq!(ids(&store, &in_doubt).await, (Vec::new(), None));
+        let expected = Audited::of(&settle, State::Unknown, counts.now_us);
+        assert_eq!(store.audit(&id(0)).await.unwrap(), [expected]);
+        let seen = store.get(&id(0)).await.unwrap().unwrap();
         assert!(seen.record.fence > settle.fence);
         assert_eq!(store.get(&id(7)).await.unwrap(), None);
     }

@@ -215,3 +215,29 @@ async fn a_connection_that_went_silent_is_not_used_again() {
     let told = gated.reserve(&rerun(1, 2)).await.unwrap();
     assert!(matches!(told, Reserved::InProgress { .. }), "{told:?}");
 }
+
+#[tokio::test]
+async fn the_highest_version_applied_is_compared_as_bytes_and_never_sinks() {
+    let (url, prefix) = (single(), prefix());
+    let store = opened(&url, &prefix).await;
+    let cases: [(&[u8], &str, &[u8]); 5] = [
+        (b"\x80", "a", b"\x80"),
+        (b"a", "b", b"b"),
+        (b"b", "ab", b"b"),
+        (b"a\0", "a", b"a\0"),
+        (b"a", "ab", b"ab"),
+    ];
+    for (key, (running, applied, after)) in (0..).zip(cases) {
+        let request = idem::store::Reserve {
+            version: idem::record::VersionBytes::new(running.to_vec()),
+            ..rerun(key, 1)
+        };
+        let holder = won(&store, &request).await;
+        let record = record_key(&prefix, key);
+        raw::<()>(&url, &["HSET", &record, "v_applied", applied]).await;
+        let written = store.complete(&answer(holder)).await.unwrap();
+        assert_eq!(written, Written::Done);
+        let found: Vec<u8> = raw(&url, &["HGET", &record, "v_applied"]).await;
+        assert_eq!(found, after, "{running:?} over {applied}");
+    }
+}
