@@ -10,6 +10,7 @@ use crate::place::{Server, on_each_server, prefix};
 const TTL: Duration = Duration::from_secs(3_600);
 
 on_each_server! {
+    and redis:
     keys_that_look_alike_are_independent,
 }
 

@@ -18,6 +18,7 @@ const TTL: Duration = Duration::from_secs(3_600);
 const SHORT: Duration = Duration::from_millis(300);
 
 on_each_server! {
+    and redis:
     a_cut_at_any_message_of_a_first_call_and_a_replay_is_made_good,
     a_cut_at_any_message_of_a_takeover_is_made_good,
     an_answer_that_breaks_off_is_not_believed,
@@ -66,7 +67,7 @@ async fn cut_everywhere(engine: &Engine, proxy: &Proxy, what: How, prepare: impl
             let (again, outcome) = call(engine, &key, &runs).await;
             assert_eq!((again, outcome.how), (Ok(0), How::Replayed), "{key}");
             if done {
-                assert!(at > 3, "{key}: nothing was cut");
+                assert!(at > 2, "{key}: nothing was cut");
                 break;
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use idem::store::mysql::Dialect;
-use idem::store::{MySqlStore, PostgresStore, Store};
+use idem::store::{MySqlStore, PostgresStore, RedisStore, Store};
 use idem::{Engine, EngineBuilder};
 
 /// A server with the statements that are sent to it.
@@ -14,6 +14,7 @@ pub(crate) enum Server {
     MariaDb,
     /// The statements of `MySQL` 8, on `MariaDB`.
     MySql,
+    Redis,
 }
 
 impl Server {
@@ -21,6 +22,7 @@ impl Server {
         crate::url(match self {
             Self::Postgres => "IDEM_TEST_POSTGRES_URL",
             Self::MariaDb | Self::MySql => "IDEM_TEST_MYSQL_URL",
+            Self::Redis => "IDEM_TEST_REDIS_URL",
         })
     }
 
@@ -31,6 +33,7 @@ impl Server {
             Self::MariaDb | Self::MySql => {
                 Engine::builder(self.mysql(url, prefix, connections).await)
             }
+            Self::Redis => Engine::builder(redis(url, prefix).await),
         }
     }
 
@@ -39,13 +42,14 @@ impl Server {
         match self {
             Self::Postgres => Arc::new(postgres(url, prefix, connections).await),
             Self::MariaDb | Self::MySql => Arc::new(self.mysql(url, prefix, connections).await),
+            Self::Redis => Arc::new(redis(url, prefix).await),
         }
     }
 
     async fn mysql(self, url: &str, prefix: &str, connections: u32) -> MySqlStore {
         let dialect = match self {
             Self::MySql => Dialect::MySql,
-            Self::MariaDb | Self::Postgres => Dialect::MariaDb,
+            _ => Dialect::MariaDb,
         };
         let options = MySqlStore::options().prefix(prefix).dialect(dialect);
         let store = options.connections(connections).connect(url).await.unwrap();
@@ -61,6 +65,12 @@ async fn postgres(url: &str, prefix: &str, connections: u32) -> PostgresStore {
     store
 }
 
+/// All callers share its one connection.
+async fn redis(url: &str, prefix: &str) -> RedisStore {
+    let options = RedisStore::options().prefix(prefix);
+    options.connect(url).await.unwrap()
+}
+
 /// A prefix of tables that no other test uses.
 pub(crate) fn prefix() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -68,12 +78,17 @@ pub(crate) fn prefix() -> String {
     format!("f{}_{next}_", std::process::id())
 }
 
-/// Makes of each function, which takes a [`Server`], one test per server.
+/// Makes of each function, which takes a [`Server`], one test per server: of SQL,
+/// or of all.
 macro_rules! on_each_server {
     ($($name:ident),* $(,)?) => {
         on_each_server! { @ postgres Postgres $($name)* }
         on_each_server! { @ mariadb MariaDb $($name)* }
         on_each_server! { @ mysql MySql $($name)* }
+    };
+    (and redis: $($name:ident),* $(,)?) => {
+        on_each_server! { $($name),* }
+        on_each_server! { @ redis Redis $($name)* }
     };
     (@ $module:ident $server:ident $($name:ident)*) => {
         mod $module {

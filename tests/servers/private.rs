@@ -48,6 +48,7 @@ impl Private {
                     command.arg(format!("--datadir={}", data.display()));
                     command
                 }
+                Server::Redis => as_user("redis", PathBuf::from("true")),
             },
         );
         run(command, user);
@@ -89,6 +90,7 @@ impl Private {
             Server::MariaDb | Server::MySql => {
                 format!("mysql://root@127.0.0.1:{}/mysql", self.port)
             }
+            Server::Redis => format!("redis://127.0.0.1:{}/", self.port),
         }
     }
 
@@ -148,6 +150,18 @@ impl Private {
                 }
                 command
             }
+            Server::Redis => {
+                let mut command = as_user("redis", PathBuf::from("redis-server"));
+                command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+                command
+                    .args(["--save", "", "--dir"])
+                    .arg(self.folder.path());
+                for setting in &self.settings {
+                    let (name, value) = setting.split_once('=').unwrap();
+                    command.arg(format!("--{name}")).args(value.split(' '));
+                }
+                command
+            }
         };
         command
             .stdin(Stdio::null())
@@ -167,6 +181,16 @@ impl Private {
                 Ok(connection) => connection.close().await.is_ok(),
                 Err(_) => false,
             },
+            Server::Redis => {
+                let client = idem::redis::Client::open(url).unwrap();
+                let Ok(mut connection) = client.get_multiplexed_async_connection().await else {
+                    return false;
+                };
+                // It answers "loading" until its log is read.
+                let asked = idem::redis::cmd("GET").arg("k").clone();
+                let answer: Result<Option<String>, _> = asked.query_async(&mut connection).await;
+                answer.is_ok()
+            }
         }
     }
 }
@@ -176,6 +200,7 @@ fn user(server: Server) -> &'static str {
     match server {
         Server::Postgres => "postgres",
         Server::MariaDb | Server::MySql => "mysql",
+        Server::Redis => "redis",
     }
 }
 

@@ -88,6 +88,7 @@ async fn survives(server: Server) {
     let settings: &[&str] = match server {
         Server::Postgres => &[],
         Server::MariaDb | Server::MySql => &["innodb-flush-log-at-trx-commit=1"],
+        Server::Redis => &["appendonly=yes", "appendfsync=always"],
     };
     let mut private = Private::start(server, settings).await;
     let (url, prefix) = (private.url(), prefix());
@@ -153,4 +154,9 @@ async fn mariadb_is_killed_three_times_and_no_key_runs_twice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_the_statements_of_mysql_it_is_killed_three_times_and_no_key_runs_twice() {
     survives(Server::MySql).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_is_killed_three_times_and_no_key_runs_twice() {
+    survives(Server::Redis).await;
 }

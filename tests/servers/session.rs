@@ -114,7 +114,7 @@ impl Pool {
                 let options = MySqlStore::options().prefix(prefix);
                 let options = match server {
                     Server::MySql => options.dialect(Dialect::MySql),
-                    Server::MariaDb | Server::Postgres => options,
+                    _ => options,
                 };
                 Engine::builder(options.from_pool(pool.clone()).await.unwrap())
             }

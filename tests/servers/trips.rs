@@ -10,6 +10,7 @@ use crate::proxy::Proxy;
 const TTL: Duration = Duration::from_secs(3_600);
 
 on_each_server! {
+    and redis:
     a_first_call_takes_two_and_a_replay_one_or_two,
     a_takeover_takes_three_or_four,
     twenty_callers_of_one_key_take_as_many_as_one,
