@@ -175,6 +175,9 @@ impl World {
             Action::Call(i) => self.ask(i, false),
             Action::Resend(i) => self.resend(i),
             Action::Execute(message) => {
+                if !self.is_awaited(&message) {
+                    self.left.late -= 1;
+                }
                 let at = self.net.iter().position(|other| *other == message);
                 self.net.remove(at.unwrap());
                 self.execute(rules, message);
@@ -211,8 +214,8 @@ impl World {
             }
             Action::SayGoodbye(farewell) => {
                 let written = self.give_back(rules, farewell);
-                let open = !farewell.confirmed
-                    && matches!(written, Written::Gone | Written::Superseded);
+                let open =
+                    !farewell.confirmed && matches!(written, Written::Gone | Written::Superseded);
                 if !open || self.now >= farewell.until {
                     self.farewells.retain(|other| *other != farewell);
                 }
@@ -228,6 +231,11 @@ impl World {
                 self.farewells.retain(|farewell| farewell.from != i);
             }
             Action::Sweep => self.sweep(),
+        }
+        if self.left.late == 0 {
+            let mut net = std::mem::take(&mut self.net);
+            net.retain(|message| self.is_awaited(message));
+            self.net = net;
         }
         self.net.sort_unstable();
         self.farewells.sort_unstable();

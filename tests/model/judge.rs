@@ -22,12 +22,15 @@ pub(crate) enum Promise {
     NoOverlap,
     /// Whoever is told to have won is the last to have won.
     OneWinner,
+    /// A claim wins once, or nobody waits for what it wins. The row tells that
+    /// of the last winner only.
+    WinsOnce,
     /// Whoever holds the key and asks again is told so.
     NotLockedOut,
     /// Nothing happens without an acknowledged reservation.
     FailClosed,
     FencesGrow,
-    /// Completions are accepted only from the last winner.
+    /// Only the last winner ends an attempt.
     HoldersWrite,
     /// The last winner's completion is always accepted.
     TruthIsTaken,
@@ -143,8 +146,8 @@ impl World {
             Reserved::Won(won) => self.judge_won(policy, claim, won),
             Reserved::Completed { answer, .. } => {
                 let recorded = self.seen.recorded;
-                let same = recorded
-                    .is_some_and(|(value, until)| answer.bytes == [value] && now <= until);
+                let same =
+                    recorded.is_some_and(|(value, until)| answer.bytes == [value] && now <= until);
                 self.unless(same, Promise::SameAnswer);
                 self.passes(Landmark::Replayed);
             }
@@ -183,6 +186,8 @@ impl World {
         } else if !self.may_run(claim) {
             self.passes(Landmark::LandedLate);
         }
+        let again = self.seen.last_winner == Some(claim);
+        self.unless(!again, Promise::WinsOnce);
         self.seen.last_fence = fence;
         self.seen.last_winner = Some(claim);
         self.seen.not_before = 0;
@@ -239,7 +244,10 @@ impl World {
             self.unless(self.seen.effects <= 1, Promise::OneEffect);
         }
         if policies.iter().all(|policy| *policy != Policy::Rerun) {
-            self.unless(self.seen.effects_of_holders <= 1, Promise::OneEffectOfHolders);
+            self.unless(
+                self.seen.effects_of_holders <= 1,
+                Promise::OneEffectOfHolders,
+            );
         }
     }
 
@@ -269,7 +277,8 @@ impl World {
                 self.unless(own, Promise::SameAnswer);
             }
             _ => {
-                let taken = !last || self.seen.recorded.is_some();
+                let last = fence == self.seen.last_fence;
+                let taken = !last || before.is_none() || self.seen.recorded.is_some();
                 self.unless(taken, Promise::TruthIsTaken);
                 self.passes(Landmark::Superseded);
             }
@@ -277,11 +286,13 @@ impl World {
     }
 
     /// What a write that is no reservation may have made of the row.
-    pub(crate) fn judge_ended(&mut self, before: Option<State>, retry: Option<i64>) {
+    pub(crate) fn judge_ended(&mut self, claim: Number, before: Option<State>, retry: Option<i64>) {
         let after = self.row.0.as_ref().map(|record| record.state);
         if after == before {
             return;
         }
+        let last = self.seen.last_winner == Some(claim);
+        self.unless(last, Promise::HoldersWrite);
         if after == Some(State::Released) {
             let happened = self.seen.effects_of_holders > 0 && self.seen.recorded.is_none();
             self.unless(!happened, Promise::DoubtStays);
@@ -296,8 +307,13 @@ impl World {
 
     pub(crate) fn judge_swept(&mut self, before: &Record) {
         let open = matches!(before.state, State::InProgress | State::Unknown);
-        let kept = self.seen.recorded.is_some_and(|(_, until)| self.now <= until);
+        let kept = self
+            .seen
+            .recorded
+            .is_some_and(|(_, until)| self.now <= until);
         self.unless(!open && !kept, Promise::SweepOnlyOver);
+        self.begin_anew();
+        self.seen.last_winner = None;
         self.passes(Landmark::Swept);
     }
 

@@ -14,11 +14,11 @@ use crate::world::{Left, Policy, World};
 /// Who calls, how often, and what may go wrong how often.
 #[derive(Clone)]
 pub(crate) struct Protocol {
-    pub(crate) rules: Rules,
-    pub(crate) callers: Vec<Policy>,
-    pub(crate) calls: u8,
-    pub(crate) left: Left,
-    pub(crate) passed: Arc<AtomicU32>,
+    rules: Rules,
+    callers: Vec<Policy>,
+    calls: u8,
+    left: Left,
+    passed: Arc<AtomicU32>,
 }
 
 macro_rules! promises {
@@ -49,7 +49,8 @@ impl Model for Protocol {
         if next.row != world.row {
             next.judge_aftermath(&self.rules);
         }
-        self.passed.fetch_or(std::mem::take(&mut next.passed).0, Ordering::Relaxed);
+        self.passed
+            .fetch_or(std::mem::take(&mut next.passed).0, Ordering::Relaxed);
         Some(next)
     }
 
@@ -60,6 +61,7 @@ impl Model for Protocol {
             RefuseNeverRepeats,
             NoOverlap,
             OneWinner,
+            WinsOnce,
             NotLockedOut,
             FailClosed,
             FencesGrow,
@@ -76,7 +78,28 @@ impl Model for Protocol {
     }
 }
 
+/// Nothing goes wrong, and no time passes.
+pub(crate) const NOTHING: Left = Left {
+    ticks: 0,
+    resends: 0,
+    late: 0,
+    crashes: 0,
+    renewals: 0,
+    drops: 0,
+    failures: 0,
+};
+
 impl Protocol {
+    pub(crate) fn new(rules: Rules, callers: &[Policy], calls: u8, left: Left) -> Self {
+        Self {
+            rules,
+            callers: callers.to_vec(),
+            calls,
+            left,
+            passed: Arc::default(),
+        }
+    }
+
     /// Explores everything, or up to the first broken promise.
     pub(crate) fn check(self) -> impl Checker<Self> {
         self.checker()
@@ -91,13 +114,7 @@ impl Protocol {
 /// Explores everything and fails if a promise is broken, or if a landmark was
 /// not come by.
 fn keeps_its_promises(callers: &[Policy], calls: u8, left: Left, landmarks: &[Landmark]) {
-    let protocol = Protocol {
-        rules: RULES,
-        callers: callers.to_vec(),
-        calls,
-        left,
-        passed: Arc::default(),
-    };
+    let protocol = Protocol::new(RULES, callers, calls, left);
     let passed = Arc::clone(&protocol.passed);
     let checker = protocol.check();
     println!(
@@ -121,23 +138,118 @@ fn keeps_its_promises(callers: &[Policy], calls: u8, left: Left, landmarks: &[La
 #[test]
 fn callers_that_refuse() {
     let left = Left {
-        ticks: 4,
+        ticks: 3,
         resends: 1,
+        late: 1,
         crashes: 1,
-        renewals: 1,
         drops: 1,
         failures: 1,
+        ..NOTHING
     };
-    keeps_its_promises(
-        &[Policy::Refuse, Policy::Refuse],
-        1,
-        left,
-        &[
-            Landmark::Replayed,
-            Landmark::Resent,
-            Landmark::LateTruth,
-            Landmark::LandedLate,
-            Landmark::GivenBack,
-        ],
-    );
+    let landmarks = [
+        Landmark::Replayed,
+        Landmark::Resent,
+        Landmark::LateTruth,
+        Landmark::LandedLate,
+        Landmark::GivenBack,
+    ];
+    keeps_its_promises(&[Policy::Refuse; 2], 1, left, &landmarks);
+}
+
+#[test]
+fn callers_that_refuse_and_come_again() {
+    let left = Left {
+        ticks: 3,
+        crashes: 1,
+        failures: 1,
+        ..NOTHING
+    };
+    let landmarks = [Landmark::Replayed, Landmark::Expired, Landmark::Swept];
+    keeps_its_promises(&[Policy::Refuse; 2], 2, left, &landmarks);
+}
+
+#[test]
+fn a_caller_that_refuses_beside_one_that_reruns() {
+    let left = Left {
+        ticks: 4,
+        resends: 1,
+        late: 1,
+        crashes: 1,
+        ..NOTHING
+    };
+    let landmarks = [Landmark::TakenOver, Landmark::Resent, Landmark::LateTruth];
+    keeps_its_promises(&[Policy::Refuse, Policy::Rerun], 1, left, &landmarks);
+}
+
+#[test]
+fn callers_that_rerun() {
+    let left = Left {
+        ticks: 4,
+        late: 1,
+        crashes: 1,
+        renewals: 1,
+        failures: 1,
+        ..NOTHING
+    };
+    let landmarks = [Landmark::TakenOver, Landmark::Superseded];
+    keeps_its_promises(&[Policy::Rerun; 2], 1, left, &landmarks);
+}
+
+#[test]
+fn three_callers_that_rerun() {
+    let left = Left {
+        ticks: 4,
+        crashes: 1,
+        ..NOTHING
+    };
+    let landmarks = [
+        Landmark::TakenOver,
+        Landmark::Superseded,
+        Landmark::Replayed,
+    ];
+    keeps_its_promises(&[Policy::Rerun; 3], 1, left, &landmarks);
+}
+
+#[test]
+fn callers_that_recover() {
+    let left = Left {
+        ticks: 4,
+        late: 1,
+        crashes: 1,
+        failures: 1,
+        ..NOTHING
+    };
+    let landmarks = [
+        Landmark::TakenOver,
+        Landmark::Recovered,
+        Landmark::Undecided,
+        Landmark::Superseded,
+    ];
+    keeps_its_promises(&[Policy::Recover; 2], 1, left, &landmarks);
+}
+
+#[test]
+fn a_caller_that_refuses_beside_one_that_recovers() {
+    let left = Left {
+        ticks: 3,
+        resends: 1,
+        late: 1,
+        crashes: 1,
+        failures: 1,
+        ..NOTHING
+    };
+    let landmarks = [Landmark::Recovered, Landmark::LandedLate];
+    keeps_its_promises(&[Policy::Refuse, Policy::Recover], 1, left, &landmarks);
+}
+
+#[test]
+fn callers_of_every_policy() {
+    let left = Left {
+        ticks: 2,
+        crashes: 1,
+        failures: 1,
+        ..NOTHING
+    };
+    let callers = [Policy::Refuse, Policy::Rerun, Policy::Recover];
+    keeps_its_promises(&callers, 1, left, &[Landmark::TakenOver]);
 }

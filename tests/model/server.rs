@@ -1,6 +1,7 @@
 //! The store: executes what arrives, one atomic step at a time, as the rules
 //! say. The rules are `idem::transition`'s, or a broken copy of one of them.
 
+use idem::UnknownReason;
 use idem::identity::{Fingerprint, RecordId};
 use idem::record::{Record, Recorded, State};
 use idem::store::{
@@ -8,7 +9,6 @@ use idem::store::{
     Written,
 };
 use idem::transition::{self, Decision};
-use idem::UnknownReason;
 
 use crate::judge::{Landmark, Promise};
 use crate::world::{
@@ -158,9 +158,11 @@ impl World {
         let written = self.write(decision);
         match end {
             End::Complete(value) => self.judge_completed(number, fence, value, before, written),
-            _ => self.judge_ended(before, retry),
+            _ => self.judge_ended(number, before, retry),
         }
-        if let Phase::Telling { hold, tries: last, .. } = &self.callers[message.from].phase
+        if let Phase::Telling {
+            hold, tries: last, ..
+        } = &self.callers[message.from].phase
             && (hold.claim, *last) == (number, tries)
         {
             self.told(message.from, written, end);
@@ -175,7 +177,7 @@ impl World {
         let before = self.state();
         let decision = (rules.renew)(self.row.0.as_ref(), &request, self.now);
         let held = self.write(decision);
-        self.judge_ended(before, None);
+        self.judge_ended(number, before, None);
         if held {
             self.extend(number);
         }
@@ -194,7 +196,7 @@ impl World {
         if written == Written::Done {
             self.passes(Landmark::GivenBack);
         }
-        self.judge_ended(before, None);
+        self.judge_ended(farewell.claim, before, None);
         written
     }
 
@@ -223,7 +225,13 @@ impl World {
         );
         let others = [Takeover::Rerun, Takeover::Recover].map(ask);
         let taken = others.iter().all(|reserved| {
-            let exhausted = matches!(reserved, Reserved::Unknown { exhausted: true, .. });
+            let exhausted = matches!(
+                reserved,
+                Reserved::Unknown {
+                    exhausted: true,
+                    ..
+                }
+            );
             exhausted || matches!(reserved, Reserved::Won(_))
         });
         if !refused || !taken {

@@ -33,7 +33,12 @@ impl Hash for Row {
         };
         (record.state, record.fence, record.claim).hash(state);
         (record.takeovers, record.doubt, record.reason).hash(state);
-        (record.lease_until_us, record.expires_us, record.not_before_us).hash(state);
+        (
+            record.lease_until_us,
+            record.expires_us,
+            record.not_before_us,
+        )
+            .hash(state);
         let answer = record.answer.as_ref().map(|answer| &answer.bytes);
         answer.hash(state);
     }
@@ -58,6 +63,8 @@ pub(crate) struct World {
 pub(crate) struct Left {
     pub(crate) ticks: u8,
     pub(crate) resends: u8,
+    /// Requests that come after their sender has stopped listening.
+    pub(crate) late: u8,
     pub(crate) crashes: u8,
     pub(crate) renewals: u8,
     pub(crate) drops: u8,
@@ -209,6 +216,19 @@ impl World {
         })
     }
 
+    /// Whether the sender of this request still waits for its reply.
+    pub(crate) fn is_awaited(&self, message: &Message) -> bool {
+        match (&self.callers[message.from].phase, message.what) {
+            (Phase::Asking(asking), What::Reserve { tries, .. }) => {
+                (asking.claim, asking.tries) == (message.claim, tries)
+            }
+            (Phase::Telling { hold, tries, .. }, What::End { tries: of, .. }) => {
+                (hold.claim, *tries) == (message.claim, of)
+            }
+            _ => false,
+        }
+    }
+
     /// The next moment at which somebody could see a difference.
     pub(crate) fn next_moment(&self) -> Option<i64> {
         let mut moments = Vec::new();
@@ -222,10 +242,14 @@ impl World {
             moments.extend(record.not_before_us);
         }
         moments.extend(self.farewells.iter().map(|farewell| farewell.until));
-        moments.extend(self.callers.iter().filter_map(|caller| match &caller.phase {
-            Phase::Asking(asking) => Some(asking.sent + BELIEVED),
-            _ => None,
-        }));
+        moments.extend(
+            self.callers
+                .iter()
+                .filter_map(|caller| match &caller.phase {
+                    Phase::Asking(asking) => Some(asking.sent + BELIEVED),
+                    _ => None,
+                }),
+        );
         moments.into_iter().filter(|at| *at > self.now).min()
     }
 }
