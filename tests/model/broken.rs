@@ -367,7 +367,8 @@ fn sweep_unknown(record: &Record, now: i64, grace: i64) -> bool {
     record.reason == Some(UnknownReason::Failed.code()) || record.is_sweepable(now, grace)
 }
 
-fn writing() -> Vec<(&'static str, Scene, Rules, &'static [Promise])> {
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn writing() -> Vec<Broken> {
     let rules = |change: fn(&mut Rules)| {
         let mut rules = RULES;
         change(&mut rules);

@@ -12,6 +12,10 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
+mod corrupt;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod sqlite;
