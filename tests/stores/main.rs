@@ -16,6 +16,8 @@ mod clocks;
 #[cfg(test)]
 mod corrupt;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod sqlite;
