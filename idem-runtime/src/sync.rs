@@ -4,6 +4,7 @@
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use tokio::sync::{Notify, mpsc, oneshot, watch};
+pub(crate) use tokio::time::{sleep, timeout};
 
 /// Locks, ignoring poison: every critical section here leaves its data whole
 /// at each step, and a panic elsewhere must not lock out other keys.

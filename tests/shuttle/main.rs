@@ -9,22 +9,30 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(
+    dead_code,
+    unexpected_cfgs,
+    unreachable_pub,
+    reason = "the library's sources, of which only a part is used"
+)]
 
 #[cfg(test)]
+use self::names::{backoff, clock, error, identity, policy, record, store, telemetry};
+
+#[cfg(test)]
+mod engine;
+#[cfg(test)]
 mod flights;
+#[cfg(test)]
+mod goodbyes;
+#[cfg(test)]
+mod names;
 #[cfg(test)]
 mod sync;
 
 #[cfg(test)]
+#[path = "../../idem-runtime/src/panic.rs"]
+mod panic;
+#[cfg(test)]
 #[path = "../../idem-runtime/src/singleflight.rs"]
 mod singleflight;
-
-#[cfg(test)]
-mod identity {
-    pub(crate) use idem::identity::{Fingerprint, RecordId};
-}
-
-#[cfg(test)]
-mod record {
-    pub(crate) use idem::record::{Recorded, VersionBytes};
-}
