@@ -6,6 +6,7 @@ pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use tokio::sync::{Notify, mpsc, oneshot, watch};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+pub(crate) use tokio::time::{sleep, timeout};
 
 /// Locks, ignoring poison: every critical section here leaves its data whole
 /// at each step, and a panic elsewhere must not lock out other keys.

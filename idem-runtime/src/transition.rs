@@ -10,6 +10,7 @@
 //! |---|---|---|---|
 //! | absent, or finished and expired | in progress | any caller | one atomic step |
 //! | in progress | the same, "yours" | the same caller again | claim |
+//! | anything else | the same | the same claim again, which never wins twice | claim |
 //! | released | in progress | any caller | one atomic step |
 //! | in progress | later lease | holder | claim, fence; also when lapsed |
 //! | in progress, unknown | completed, tombstone | holder | claim, fence |
@@ -60,9 +61,23 @@ pub fn reserve(current: Option<&Record>, request: &Reserve, now_us: i64) -> Deci
     let Some(record) = current else {
         return win(fresh(request, now_us), 0);
     };
-    if record.state == State::InProgress && record.claim == request.claim {
+    if record.claim != request.claim {
+        return found(record, request, now_us);
+    }
+    if record.state == State::InProgress {
         return yours(record, request, now_us);
     }
+    // It was under way while its attempt ended. It may learn what stands there,
+    // but a claim never wins twice: nobody waits for the second time.
+    let decision = found(record, request, now_us);
+    if matches!(decision.reply, Reserved::Won(_)) {
+        return Decision::reply(Reserved::InProgress { left_us: 0 });
+    }
+    decision
+}
+
+/// Decides on a record whose running attempt, if any, is somebody else's.
+fn found(record: &Record, request: &Reserve, now_us: i64) -> Decision<Reserved> {
     if let Some(decision) = ordered(record, request, now_us) {
         return decision;
     }

@@ -12,6 +12,12 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
+mod corrupt;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod script;

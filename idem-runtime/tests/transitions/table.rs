@@ -59,7 +59,7 @@ reserve, rerun              | won > running | replays    | tombstone        | wo
 reserve, recover            | won > running | replays    | tombstone        | won > running     | won > running      | won > running
 reserve, rerun too often    | won > running | replays    | tombstone        | won > running     | won > running      | won > running
 reserve, another payload    | won > running | mismatch   | mismatch         | won > running     | won > running      | won > running
-reserve, the same claim     | won > running | replays    | tombstone        | won > running     | won > running      | won > running
+reserve, the same claim     | waits         | replays    | tombstone        | waits             | waits              | waits
 complete by the holder      | superseded    | already    | already          | superseded        | already            | already
 complete by another claim   | superseded    | superseded | superseded       | superseded        | superseded         | superseded
 complete by another fence   | superseded    | superseded | superseded       | superseded        | superseded         | superseded

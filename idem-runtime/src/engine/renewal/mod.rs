@@ -17,12 +17,27 @@ use super::attempt::AttemptState;
 use crate::clock::Clock;
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::record::Claim;
-use crate::store::{GiveBack, MarkUnknown, Store};
+use crate::store::{GiveBack, MarkUnknown, Renewer, Store};
 use crate::sync::{Arc, mpsc, oneshot};
 
 /// The way to the renewal thread. Sending needs no runtime.
 #[derive(Debug, Clone)]
 pub(crate) struct Renewals(mpsc::UnboundedSender<Command>);
+
+/// The worker's end.
+pub(crate) struct Commands(mpsc::UnboundedReceiver<Command>);
+
+impl Commands {
+    /// Serves them until every sender is gone and the goodbyes are said.
+    pub(crate) async fn serve(
+        self,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        renewer: Box<dyn Renewer>,
+    ) {
+        Worker::new(store, clock, renewer).run(self.0).await;
+    }
+}
 
 enum Command {
     /// Renews a lease from now on; again, to have its new end looked at.
@@ -44,7 +59,7 @@ impl Renewals {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let (sender, commands) = mpsc::unbounded_channel();
+        let (renewals, commands) = Self::channel();
         let (opened, ready) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -57,7 +72,7 @@ impl Renewals {
                     match store.renewer().await {
                         Ok(renewer) => {
                             opened.send(Ok(())).ok();
-                            Worker::new(store, clock, renewer).run(commands).await;
+                            commands.serve(store, clock, renewer).await;
                         }
                         Err(error) => drop(opened.send(Err(error))),
                     }
@@ -65,7 +80,13 @@ impl Renewals {
             })
             .map_err(|_| no_thread())?;
         ready.await.map_err(|_| no_thread())??;
-        Ok(Self(sender))
+        Ok(renewals)
+    }
+
+    /// Creates the way to a worker, and its other end.
+    pub(crate) fn channel() -> (Self, Commands) {
+        let (sender, commands) = mpsc::unbounded_channel();
+        (Self(sender), Commands(commands))
     }
 
     pub(crate) fn hold(&self, state: &Arc<AttemptState>) {

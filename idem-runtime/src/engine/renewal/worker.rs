@@ -11,7 +11,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::panic::CatchPanic;
 use crate::record::{Claim, UnknownReason};
 use crate::store::{Lease, Renewer, Store};
-use crate::sync::{Arc, mpsc, oneshot};
+use crate::sync::{Arc, mpsc, oneshot, sleep, timeout};
 use crate::telemetry;
 
 /// The longest that one call to the store may take.
@@ -117,7 +117,7 @@ impl Worker {
         if due == i64::MAX {
             std::future::pending::<()>().await;
         }
-        tokio::time::sleep(from_micros(due.saturating_sub(self.now_us()))).await;
+        sleep(from_micros(due.saturating_sub(self.now_us()))).await;
     }
 
     /// Takes a command up, without a store call.
@@ -281,7 +281,7 @@ impl Worker {
                 };
                 operation(renewer.as_mut()).await
             });
-            tokio::time::timeout(limit, CatchPanic(called)).await
+            timeout(limit, CatchPanic(called)).await
         };
         // What was under way on a connection that failed is not known: it is
         // closed.

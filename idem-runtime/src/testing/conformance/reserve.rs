@@ -13,6 +13,8 @@ super::topic!("reserve":
     sent_twice_it_is_yours,
     sent_twice_after_a_lapse_it_is_yours,
     sent_twice_after_a_renewal_it_is_yours,
+    a_claim_never_wins_twice,
+    a_claim_takes_over_nothing_of_its_own,
     another_caller_is_told_how_long_to_wait,
     a_call_without_a_payload_is_a_payload_of_its_own,
     another_payload_is_a_mismatch_while_one_runs,
@@ -86,6 +88,48 @@ async fn sent_twice_after_a_renewal_it_is_yours(b: &Bench) {
         in_progress(LEASE + GRACE),
         "a repeated reservation must not shorten the lease"
     );
+}
+
+/// A request that was under way while its attempt ended: nobody waits for what
+/// it would win, and nobody would end it.
+async fn comes_late(b: &Bench, request: &Reserve) {
+    let reply = b.reserve(request).await;
+    assert_eq!(reply, in_progress(0), "a claim must not win twice");
+}
+
+async fn a_claim_never_wins_twice(b: &Bench) {
+    let request = b.request(1);
+    let attempt = b.win(&request).await;
+    assert_eq!(b.give_back(attempt.holder).await, Written::Done);
+    comes_late(b, &request).await;
+    let request = b.request(1);
+    let attempt = b.win(&request).await;
+    assert_eq!(b.release(attempt.holder).await, Written::Done);
+    comes_late(b, &request).await;
+    let request = b.request(1);
+    let attempt = b.win(&request).await;
+    assert_eq!(attempt.won.attempt, 2, "nothing was in the way of it");
+    let answer = text(1, "a");
+    assert_eq!(b.answer(attempt.holder, &answer).await, Written::Done);
+    let reply = b.reserve(&request).await;
+    assert!(matches!(&reply, Reserved::Completed { answer: a, .. } if *a == answer));
+    b.advance(TTL + 1);
+    comes_late(b, &request).await;
+    b.take(1).await;
+}
+
+async fn a_claim_takes_over_nothing_of_its_own(b: &Bench) {
+    for takeover in [Takeover::Rerun, Takeover::Recover] {
+        let key = takeover as u8 + 1;
+        let request = with(b.request(key), takeover);
+        let attempt = b.win(&request).await;
+        let reason = UnknownReason::Panicked;
+        assert_eq!(b.mark_unknown(attempt.holder, reason).await, Written::Done);
+        comes_late(b, &request).await;
+        assert_eq!(b.look(key).await, unknown(reason), "nothing has changed");
+        let late = b.answer(attempt.holder, &text(key, "a")).await;
+        assert_eq!(late, Written::Done, "the truth of a late holder is taken");
+    }
 }
 
 async fn another_caller_is_told_how_long_to_wait(b: &Bench) {
