@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use idem::Engine;
+#[cfg(not(feature = "servers"))]
 use idem::store::SqliteStore;
-use idem::{Engine, EngineBuilder};
 
 use crate::victim::{GRACE, LEASE};
 
@@ -13,26 +14,24 @@ use crate::victim::{GRACE, LEASE};
 pub(crate) enum Kind {
     Sqlite,
     #[cfg(feature = "servers")]
-    Postgres,
-    #[cfg(feature = "servers")]
-    MariaDb,
-    #[cfg(feature = "servers")]
-    Redis,
-    #[cfg(feature = "servers")]
-    RedisCluster,
+    Server(servers::Server),
 }
 
 impl Kind {
     pub(crate) const ALL: &[Self] = &[
         Self::Sqlite,
         #[cfg(feature = "servers")]
-        Self::Postgres,
+        Self::Server(servers::Server::Postgres),
         #[cfg(feature = "servers")]
-        Self::MariaDb,
+        Self::Server(servers::Server::MariaDb),
         #[cfg(feature = "servers")]
-        Self::Redis,
+        Self::Server(servers::Server::MySql),
         #[cfg(feature = "servers")]
-        Self::RedisCluster,
+        Self::Server(servers::Server::Redis),
+        #[cfg(feature = "servers")]
+        Self::Server(servers::Server::Cluster),
+        #[cfg(feature = "servers")]
+        Self::Server(servers::Server::Tiered),
     ];
 
     /// Part of a case's name; what is on a server can be chosen by that word.
@@ -40,13 +39,7 @@ impl Kind {
         match self {
             Self::Sqlite => "sqlite",
             #[cfg(feature = "servers")]
-            Self::Postgres => "servers::postgres",
-            #[cfg(feature = "servers")]
-            Self::MariaDb => "servers::mariadb",
-            #[cfg(feature = "servers")]
-            Self::Redis => "servers::redis",
-            #[cfg(feature = "servers")]
-            Self::RedisCluster => "servers::cluster",
+            Self::Server(server) => server.name(),
         }
     }
 
@@ -55,67 +48,120 @@ impl Kind {
         match self {
             Self::Sqlite => folder.join("store.db").display().to_string(),
             #[cfg(feature = "servers")]
-            Self::Postgres => server("IDEM_TEST_POSTGRES_URL"),
-            #[cfg(feature = "servers")]
-            Self::MariaDb => server("IDEM_TEST_MYSQL_URL"),
-            #[cfg(feature = "servers")]
-            Self::Redis => server("IDEM_TEST_REDIS_URL"),
-            #[cfg(feature = "servers")]
-            Self::RedisCluster => server("IDEM_TEST_REDIS_CLUSTER_URL"),
+            Self::Server(server) => server.place(),
         }
     }
 }
 
-/// A URL, and behind `#` the prefix of tables or keys that no other case uses.
+/// Opens a place and builds an engine on it.
+pub(crate) async fn engine(place: &str) -> Engine {
+    #[cfg(feature = "servers")]
+    let builder = servers::builder(place).await;
+    #[cfg(not(feature = "servers"))]
+    let builder = Engine::builder(SqliteStore::open(place).await.unwrap());
+    let builder = builder.namespace("crash").lease(LEASE).grace(GRACE);
+    builder.build().await.unwrap()
+}
+
+/// A place on a server is `KIND URL PREFIX`, with a second URL for a front.
 #[cfg(feature = "servers")]
-fn server(variable: &str) -> String {
+pub(crate) mod servers {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+    use idem::store::mysql::Dialect;
+    use idem::store::{MySqlStore, PostgresStore, RedisStore, SqliteStore, TieredStore};
+    use idem::{Engine, EngineBuilder};
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Server {
+        Postgres,
+        MariaDb,
+        /// The statements of `MySQL` 8, on `MariaDB`.
+        MySql,
+        Redis,
+        Cluster,
+        /// Redis in front of Postgres.
+        Tiered,
+    }
+
+    impl Server {
+        pub(super) fn name(self) -> &'static str {
+            match self {
+                Self::Postgres => "servers::postgres",
+                Self::MariaDb => "servers::mariadb",
+                Self::MySql => "servers::mysql",
+                Self::Redis => "servers::redis",
+                Self::Cluster => "servers::cluster",
+                Self::Tiered => "servers::tiered",
+            }
+        }
+
+        pub(super) fn place(self) -> String {
+            static NEXT: AtomicUsize = AtomicUsize::new(0);
+            let next = NEXT.fetch_add(1, Ordering::SeqCst);
+            let prefix = format!("c{}_{next}_", std::process::id());
+            let name = self.name();
+            let urls = match self {
+                Self::Postgres => url("IDEM_TEST_POSTGRES_URL"),
+                Self::MariaDb | Self::MySql => url("IDEM_TEST_MYSQL_URL"),
+                Self::Redis => url("IDEM_TEST_REDIS_URL"),
+                Self::Cluster => url("IDEM_TEST_REDIS_CLUSTER_URL"),
+                Self::Tiered => {
+                    let front = url("IDEM_TEST_REDIS_URL");
+                    format!("{} {front}", url("IDEM_TEST_POSTGRES_URL"))
+                }
+            };
+            format!("{name} {prefix} {urls}")
+        }
+    }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "a test is told where its server is"
     )]
-    let url = std::env::var(variable)
-        .unwrap_or_else(|_| panic!("{variable} is not set: eval \"$(scripts/stores up)\""));
-    let next = NEXT.fetch_add(1, Ordering::SeqCst);
-    format!("{url}#c{}_{next}_", std::process::id())
-}
+    fn url(variable: &str) -> String {
+        std::env::var(variable)
+            .unwrap_or_else(|_| panic!("{variable} is not set: eval \"$(scripts/stores up)\""))
+    }
 
-/// Opens a place and builds an engine on it.
-pub(crate) async fn engine(place: &str) -> Engine {
-    builder(place)
-        .await
-        .namespace("crash")
-        .lease(LEASE)
-        .grace(GRACE)
-        .build()
-        .await
-        .unwrap()
-}
+    pub(super) async fn builder(place: &str) -> EngineBuilder {
+        let words: Vec<&str> = place.split(' ').collect();
+        match words[..] {
+            ["servers::postgres", prefix, url] => Engine::builder(postgres(url, prefix).await),
+            ["servers::mariadb", prefix, url] => {
+                Engine::builder(mysql(url, prefix, Dialect::MariaDb).await)
+            }
+            ["servers::mysql", prefix, url] => {
+                Engine::builder(mysql(url, prefix, Dialect::MySql).await)
+            }
+            ["servers::redis" | "servers::cluster", prefix, url] => {
+                Engine::builder(redis(url, prefix).await)
+            }
+            ["servers::tiered", prefix, url, front] => {
+                let back = postgres(url, prefix).await;
+                Engine::builder(TieredStore::new(redis(front, prefix).await, back))
+            }
+            [file] => Engine::builder(SqliteStore::open(file).await.unwrap()),
+            _ => panic!("{place} is not a place"),
+        }
+    }
 
-#[cfg(not(feature = "servers"))]
-async fn builder(place: &str) -> EngineBuilder {
-    Engine::builder(SqliteStore::open(place).await.unwrap())
-}
-
-#[cfg(feature = "servers")]
-async fn builder(place: &str) -> EngineBuilder {
-    use idem::store::{MySqlStore, PostgresStore, RedisStore};
-    let Some((url, prefix)) = place.split_once('#') else {
-        return Engine::builder(SqliteStore::open(place).await.unwrap());
-    };
-    if url.starts_with("redis") {
-        let options = RedisStore::options().prefix(prefix);
-        Engine::builder(options.connect(url).await.unwrap())
-    } else if url.starts_with("postgres") {
+    async fn postgres(url: &str, prefix: &str) -> PostgresStore {
         let options = PostgresStore::options().prefix(prefix).connections(4);
         let store = options.connect(url).await.unwrap();
         store.migrate().await.unwrap();
-        Engine::builder(store)
-    } else {
+        store
+    }
+
+    async fn mysql(url: &str, prefix: &str, dialect: Dialect) -> MySqlStore {
         let options = MySqlStore::options().prefix(prefix).connections(4);
-        let store = options.connect(url).await.unwrap();
+        let store = options.dialect(dialect).connect(url).await.unwrap();
         store.migrate().await.unwrap();
-        Engine::builder(store)
+        store
+    }
+
+    async fn redis(url: &str, prefix: &str) -> RedisStore {
+        let options = RedisStore::options().prefix(prefix);
+        options.connect(url).await.unwrap()
     }
 }

@@ -10,6 +10,7 @@ use crate::audit::{self, Disturbance, Verdict};
 use crate::dice::Dice;
 use crate::journal::{self, Journal, Told, now_us};
 use crate::place::{self, Kind};
+use crate::proxy::Proxy;
 use crate::victim::{GRACE, LEASE};
 use crate::worker::describe;
 use crate::workload::{self, OPERATIONS, Order};
@@ -72,7 +73,7 @@ fn report(kind: Kind, faults: &[Fault], verdict: &Verdict) {
     }
 }
 
-const FAULTS: &[&str] = &["killed", "paused", "locked out"];
+const FAULTS: &[&str] = &["killed", "paused", "locked out", "cut off", "kept waiting"];
 
 /// A fault that was done to a store's processes.
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +90,7 @@ struct Site {
     dice: Dice,
     workers: Vec<Worker>,
     faults: Vec<Fault>,
+    network: Option<Network>,
 }
 
 struct Worker {
@@ -137,11 +139,41 @@ impl Worker {
     }
 }
 
+/// A network of one store's own, between its workers and its server.
+struct Network {
+    place: String,
+    proxy: Proxy,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Network {
+    /// A cluster tells its own addresses, and a file has none.
+    fn before(place: &str) -> Option<Self> {
+        if !place.contains("127.0.0.1") || place.contains("redis-cluster:") {
+            return None;
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        // Of a tiered store, that of the store behind.
+        let (proxy, place) = runtime.block_on(Proxy::of_url(place));
+        Some(Self {
+            place,
+            proxy,
+            _runtime: runtime,
+        })
+    }
+}
+
 impl Site {
     fn open(kind: Kind, dice: Dice) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let place = kind.place(folder.path());
         Self {
-            place: kind.place(folder.path()),
+            network: Network::before(&place),
+            place,
             kind,
             folder,
             dice,
@@ -174,7 +206,9 @@ impl Site {
 
     fn start(&mut self) {
         let seed = self.dice.roll();
-        let worker = Worker::start(&self.place, self.folder.path(), seed);
+        let network = self.network.as_ref();
+        let place = network.map_or(&self.place, |network| &network.place);
+        let worker = Worker::start(place, self.folder.path(), seed);
         self.workers.push(worker);
     }
 
@@ -194,11 +228,26 @@ impl Site {
                 std::thread::sleep(pause);
                 self.workers[at].signal("-CONT");
             }
-            _ => {
+            "locked out" => {
                 let pause = self.dice.millis(100, 1_500);
                 if !self.lock_out(pause) {
                     return;
                 }
+            }
+            _ => {
+                let pause = self.dice.millis(0, 1_500);
+                let Some(network) = &self.network else {
+                    return;
+                };
+                match (name, self.dice.percent(50)) {
+                    ("cut off", true) => network.proxy.cut_present(),
+                    ("cut off", false) => network.proxy.down(),
+                    // Also when it speaks again: then the old ones stay silent.
+                    (_, true) => network.proxy.silence_present(),
+                    _ => network.proxy.silence(),
+                }
+                std::thread::sleep(pause);
+                network.proxy.open();
             }
         }
         // What was on its way is late by as much again.

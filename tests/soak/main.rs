@@ -22,6 +22,9 @@ mod director;
 mod journal;
 #[path = "../crash/place.rs"]
 mod place;
+#[path = "../servers/proxy.rs"]
+#[allow(dead_code, reason = "other tests plan their cuts")]
+mod proxy;
 mod worker;
 mod workload;
 
