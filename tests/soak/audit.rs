@@ -10,6 +10,8 @@ use crate::workload::SHORT;
 /// A stretch of time in which a store's processes were held up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Disturbance {
+    /// One of them, or all.
+    pub(crate) pid: Option<u32>,
     pub(crate) from_us: u64,
     pub(crate) to_us: u64,
 }
@@ -138,9 +140,10 @@ fn runs(
             continue;
         }
         // Whether something held the earlier attempt up before the later began.
-        let held_up = disturbed
-            .iter()
-            .any(|d| d.from_us <= next.began_us && d.to_us >= one.began_us);
+        let held_up = disturbed.iter().any(|d| {
+            let same = d.pid.is_none_or(|pid| pid == one.pid);
+            same && d.from_us <= next.began_us && d.to_us >= one.began_us
+        });
         match operation {
             "refuse" | "abandon" => wrong("a second run", pair),
             "expire" => {
@@ -149,10 +152,10 @@ fn runs(
                     wrong("a second run within the TTL", pair);
                 }
             }
-            // At least once, as its name says; side by side only if the earlier
-            // was held up past its lease.
-            "rerun" if next.began_us >= one.at_us || held_up => verdict.allowed += 1,
-            "rerun" => wrong("two ran side by side", pair),
+            // At least once, as its name says: after a panic, a kill, or a pause
+            // past the lease, and then also side by side.
+            "rerun" if one.panics || held_up => verdict.allowed += 1,
+            "rerun" => wrong("ran again although nothing was in doubt", pair),
             // The probe looked before the earlier one, held up, had its effect.
             "recover" if one.at_us >= next.began_us && held_up => verdict.allowed += 1,
             "recover" => wrong("ran again although the effect could be seen", pair),

@@ -216,14 +216,18 @@ impl Site {
         let from_us = now_us();
         let at = usize::try_from(self.dice.below(2)).unwrap();
         let name = *self.dice.pick(FAULTS);
+        let mut pid = None;
         match name {
             "killed" => {
-                self.workers.swap_remove(at).kill();
+                let worker = self.workers.swap_remove(at);
+                pid = Some(worker.child.id());
+                worker.kill();
                 self.start();
             }
             "paused" => {
                 // Past lease and grace, or not.
                 let pause = self.dice.millis(100, 1_500);
+                pid = Some(self.workers[at].child.id());
                 self.workers[at].signal("-STOP");
                 std::thread::sleep(pause);
                 self.workers[at].signal("-CONT");
@@ -253,6 +257,7 @@ impl Site {
         // What was on its way is late by as much again.
         let slack = u64::try_from((LEASE + GRACE).as_micros()).unwrap();
         let time = Disturbance {
+            pid,
             from_us,
             to_us: now_us() + slack,
         };

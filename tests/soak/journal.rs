@@ -27,6 +27,10 @@ pub(crate) struct Effect {
     /// When the effect happened.
     pub(crate) at_us: u64,
     pub(crate) downstream: String,
+    /// The process that ran it.
+    pub(crate) pid: u32,
+    /// Whether the body panics after it.
+    pub(crate) panics: bool,
     /// What the body answers: unlike every other answer.
     pub(crate) value: String,
 }
@@ -75,10 +79,12 @@ impl Journal {
             began_us,
             at_us,
             downstream,
+            pid,
+            panics,
             value,
         } = effect;
         let line = format!(
-            "{operation} {key} {payload} {fence} {began_us} {at_us} {downstream} {value}\n"
+            "{operation} {key} {payload} {fence} {began_us} {at_us} {downstream} {pid} {panics} {value}\n"
         );
         (&*self.effects).write_all(line.as_bytes()).unwrap();
     }
@@ -119,7 +125,9 @@ pub(crate) fn effects(folder: &Path) -> Vec<Effect> {
         began_us: line[4].parse().unwrap(),
         at_us: line[5].parse().unwrap(),
         downstream: line[6].clone(),
-        value: line[7].clone(),
+        pid: line[7].parse().unwrap(),
+        panics: line[8] == "true",
+        value: line[9].clone(),
     };
     lines(&folder.join("effects"))
         .into_iter()

@@ -68,13 +68,9 @@ impl Order {
         let mut dice = Dice::new(self.dice);
         let context = idem::context()?;
         tokio::time::sleep(dice.millis(0, 30)).await;
-        let value = format!(
-            "{}-{}-{}-{:x}",
-            self.key,
-            std::process::id(),
-            context.attempt(),
-            dice.roll()
-        );
+        let pid = std::process::id();
+        let value = format!("{}-{pid}-{}-{:x}", self.key, context.attempt(), dice.roll());
+        let fate = dice.below(40);
         let probed_us = self.probed_us.load(Ordering::SeqCst);
         self.journal.effect(&Effect {
             operation: operation.to_owned(),
@@ -84,9 +80,11 @@ impl Order {
             began_us: if probed_us > 0 { probed_us } else { polled_us },
             at_us: now_us(),
             downstream: context.downstream_key("effect"),
+            pid,
+            panics: fate == 0,
             value: value.clone(),
         });
-        match dice.below(40) {
+        match fate {
             0 => panic!("a body that panics"),
             // Longer than its lease.
             1 => tokio::time::sleep(Duration::from_millis(900)).await,
