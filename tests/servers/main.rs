@@ -20,6 +20,8 @@ mod guards;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod losses;
+#[cfg(test)]
 mod mysql;
 #[cfg(test)]
 mod network;

@@ -1,0 +1,112 @@
+//! What is *not* promised, shown: a store that forgets what it acknowledged runs
+//! a body a second time. Each engine here starts only because the loss was
+//! accepted by name, or was warned of.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use idem::redis::{Client, FromRedisValue};
+use idem::store::{Finding, RedisStore, Store as _};
+use idem::{Engine, Error, StoreErrorKind};
+
+use crate::place::Server;
+use crate::private::Private;
+use crate::proxy::Proxy;
+
+const TTL: Duration = Duration::from_secs(3_600);
+
+async fn send<T: FromRedisValue>(url: &str, words: &[&str]) -> T {
+    let client = Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut command = idem::redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    command.query_async(&mut connection).await.unwrap()
+}
+
+/// Builds an engine that accepts a loss, which it would not start with else.
+async fn accepting(url: &str, finding: Finding) -> Engine {
+    let store = RedisStore::connect(url).await.unwrap();
+    let refused = Engine::builder(store.clone()).build().await;
+    let Err(Error::Store(error)) = refused else {
+        panic!("it starts on a store that loses what it acknowledged");
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
+    let builder = Engine::builder(store).accept_loss(finding);
+    builder.build().await.unwrap()
+}
+
+async fn call(engine: &Engine, runs: &Arc<AtomicUsize>) {
+    let runs = Arc::clone(runs);
+    let call = engine.call("losses.charge", &"o-1", TTL);
+    let answer = call.run(async move {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok::<_, Error>(())
+    });
+    assert_eq!(answer.await, Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_without_a_log_forgets_everything_when_it_is_killed() {
+    let mut redis = Private::start(Server::Redis, &["appendonly=no"]).await;
+    let engine = accepting(&redis.url(), Finding::NotDurable).await;
+    let runs = Arc::default();
+    call(&engine, &runs).await;
+    call(&engine, &runs).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    redis.kill();
+    redis.restart().await;
+    call(&engine, &runs).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 2, "the documented loss");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_that_evicts_forgets_an_answer_before_its_ttl() {
+    let settings = ["appendonly=yes", "appendfsync=always"];
+    let evicting = ["maxmemory=4mb", "maxmemory-policy=allkeys-random"];
+    let redis = Private::start(Server::Redis, &[settings, evicting].concat()).await;
+    let engine = accepting(&redis.url(), Finding::Evicting).await;
+    let runs = Arc::default();
+    call(&engine, &runs).await;
+    // Somebody else fills the server until the record is gone.
+    let value = "x".repeat(100_000);
+    for number in 0.. {
+        let keys: Vec<String> = send(&redis.url(), &["KEYS", "*:r:*"]).await;
+        if keys.is_empty() {
+            break;
+        }
+        let _: () = send(&redis.url(), &["SET", &format!("other {number}"), &value]).await;
+    }
+    call(&engine, &runs).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 2, "the documented loss");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_replica_that_takes_over_may_not_know_of_a_reservation() {
+    let durable = ["appendonly=yes", "appendfsync=always"];
+    let mut primary = Private::start(Server::Redis, &durable).await;
+    let replica = Private::start(Server::Redis, &durable).await;
+    let (link, through) = Proxy::of_url(&primary.url()).await;
+    let port = through.rsplit(':').next().unwrap().trim_end_matches('/');
+    let _: () = send(&replica.url(), &["REPLICAOF", "127.0.0.1", port]).await;
+    loop {
+        let info: String = send(&replica.url(), &["INFO", "replication"]).await;
+        if info.contains("master_link_status:up") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let store = RedisStore::connect(&primary.url()).await.unwrap();
+    assert_eq!(store.check().await, Ok(vec![Finding::MayFailOver]));
+    let engine = Engine::builder(store).build().await.unwrap();
+    let runs = Arc::default();
+    // The network parts, then the primary dies, and somebody promotes the other.
+    link.silence();
+    call(&engine, &runs).await;
+    primary.kill();
+    let _: () = send(&replica.url(), &["REPLICAOF", "NO", "ONE"]).await;
+    let store = RedisStore::connect(&replica.url()).await.unwrap();
+    let engine = Engine::builder(store).build().await.unwrap();
+    call(&engine, &runs).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 2, "the documented loss");
+}
