@@ -88,6 +88,8 @@
 //! | `sqlite` | yes | `SqliteStore`, with `SQLite` itself bundled |
 //! | `postgres` | no | `PostgresStore` |
 //! | `mysql` | no | `MySqlStore`, for `MariaDB` and `MySQL` |
+//! | `http` | no | [`http`]: the layer for the `Idempotency-Key` header |
+//! | `axum` | no | extractors, a codec for responses, errors as responses |
 //! | `metrics` | yes | counters and histograms through the `metrics` facade |
 //! | `testing` | no | for tests: a manual clock, fault points, the conformance suite of stores; no semver promise |
 //!
@@ -140,6 +142,8 @@ mod context;
 mod engine;
 mod error;
 pub mod fault;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod identity;
 mod outcome;
 mod panic;
