@@ -73,6 +73,7 @@
 //! | [`record`], [`transition`] | the row, and who may change it into what |
 //! | [`canonical`], [`identity`] | how arguments become digests |
 //! | [`codec`] | how an answer is stored |
+//! | [`http`] | the layer for `Idempotency-Key`, parts for handlers (feature `http`) |
 //! | [`telemetry`] | the names of metrics, spans and events |
 //! | [`fault`] | named points at which tests stop or kill a call |
 //!
@@ -130,6 +131,10 @@ struct TestingGuide;
 #[cfg(all(doctest, feature = "macros", feature = "testing"))]
 #[doc = include_str!("../../docs/recovery.md")]
 struct RecoveryGuide;
+
+#[cfg(all(doctest, feature = "macros", feature = "axum"))]
+#[doc = include_str!("../../docs/http.md")]
+struct HttpGuide;
 
 #[doc(hidden)]
 pub mod __private;

@@ -163,8 +163,8 @@ struct Document<'a> {
 }
 
 impl Problem {
-    /// Creates a final problem.
-    pub(super) fn new(kind: ProblemKind, detail: impl Into<Cow<'static, str>>) -> Self {
+    /// Creates a final problem, with a detail that clients may read.
+    pub fn new(kind: ProblemKind, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
             detail: detail.into(),
@@ -176,7 +176,10 @@ impl Problem {
         }
     }
 
-    fn retry(self, after: Duration) -> Self {
+    /// Says that the same request with the same key is worth sending again, and
+    /// when.
+    #[must_use]
+    pub fn with_retry_after(self, after: Duration) -> Self {
         Self {
             retryable: true,
             retry_after: Some(after),
@@ -270,7 +273,7 @@ impl From<&Error> for Problem {
                 ProblemKind::InProgress,
                 "another request with this key is being processed, or its server died a short while ago; send the same request with the same key again later",
             )
-            .retry(*retry_after),
+            .with_retry_after(*retry_after),
             Error::PayloadMismatch { differs } => {
                 let mut problem = Self::new(
                     ProblemKind::KeyReused,
@@ -305,7 +308,7 @@ impl From<&Error> for Problem {
                 ProblemKind::Superseded,
                 "this request was taken over by a retry while it ran; send the same request with the same key again for the recorded answer",
             )
-            .retry(SOON),
+            .with_retry_after(SOON),
             Error::NotReplayable { reason } => Self::new(
                 ProblemKind::NotReplayable,
                 format!(
@@ -316,14 +319,14 @@ impl From<&Error> for Problem {
                 ProblemKind::ShuttingDown,
                 "the server is shutting down; send the same request with the same key again",
             )
-            .retry(SOON),
+            .with_retry_after(SOON),
             Error::Store(error) => {
                 let problem = Self::new(
                     ProblemKind::StoreUnavailable,
                     "the record of earlier requests could not be asked, so nothing was done",
                 );
                 match error.kind() {
-                    StoreErrorKind::Transient => problem.retry(SOON),
+                    StoreErrorKind::Transient => problem.with_retry_after(SOON),
                     _ => problem,
                 }
             }
