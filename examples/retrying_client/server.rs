@@ -68,7 +68,12 @@ fn take(fault: &AtomicU64) -> bool {
 
 pub(crate) async fn start() -> Result<Server, BoxError> {
     // In a file or a database server, so that it outlives the process: see `checkout`.
-    let engine = Engine::builder(MemoryStore::new()).build().await?;
+    let engine = Engine::builder(MemoryStore::new())
+        // How long a retry is told to wait at most; of a server that died, how long until it is
+        // told the truth.
+        .lease(Duration::from_secs(1))
+        .build()
+        .await?;
     let idempotency = IdempotencyLayer::builder(&engine)
         // This shop has one customer. Others write `.scope(|request| …)`.
         .unscoped()

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, Method, StatusCode};
 use axum::routing::{any, post};
 use idem::http::Query;
-use idem::{Error, OnInProgress};
+use idem::{Clock as _, Error, OnInProgress, SystemClock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -159,6 +159,9 @@ pub(crate) async fn a_request_that_comes_meanwhile_waits(world: World) {
     until(|| world.effects.count() == 1).await;
     let second = send();
     until(|| world.engine.stats().waiters == 1).await;
+    // Another request under the key is no retry, also now.
+    let other = client.send(&ask.clone().body("another")).await;
+    other.problem(422, "key-reused");
     gate.notify_one();
     let first = first.await.unwrap();
     assert_eq!((first.status, first.text()), (200, "run 1".to_owned()));
@@ -196,6 +199,28 @@ pub(crate) async fn a_request_that_comes_meanwhile_is_refused(world: World) {
         assert_eq!(client.send(&ask).await, first);
         assert_eq!(effects.count(), 1);
     }
+}
+
+pub(crate) async fn by_default_it_waits_two_seconds(world: World) {
+    let gate = Arc::new(Notify::new());
+    let app = Router::new()
+        .route("/pay", gated(&world.effects, &gate))
+        .layer(world.layer());
+    let client = world.serve(app).await;
+    let ask = Ask::new("/pay", "seconds");
+    let first = tokio::spawn({
+        let (client, ask) = (client.clone(), ask.clone());
+        async move { client.send(&ask).await }
+    });
+    until(|| world.effects.count() == 1).await;
+    let started = SystemClock.monotonic();
+    let second = client.send(&ask).await;
+    let waited = SystemClock.monotonic() - started;
+    second.problem(409, "in-progress");
+    assert!(waited >= Duration::from_secs(2), "{waited:?}");
+    assert!(waited < Duration::from_secs(10), "{waited:?}");
+    gate.notify_one();
+    assert_eq!(first.await.unwrap().status, 200);
 }
 
 pub(crate) async fn the_key_is_forgotten_after_its_ttl(world: World) {

@@ -21,6 +21,7 @@ mod handler;
 mod scope;
 mod statuses;
 mod streams;
+mod superseded;
 mod tower_only;
 mod world;
 
@@ -46,6 +47,7 @@ scenarios! {
     draft: a_repeated_request_gets_the_first_answer, every_line_of_the_draft_about_one_request,
         another_request_with_the_key_is_refused_and_told_what_differs,
         a_request_that_comes_meanwhile_waits, a_request_that_comes_meanwhile_is_refused,
+        by_default_it_waits_two_seconds,
         the_key_is_forgotten_after_its_ttl, other_methods_pass_through,
         without_a_key_where_it_is_optional, a_large_request_reserves_nothing,
         a_client_that_asks_first_is_not_asked_for_the_body_of_a_bad_request,
@@ -58,12 +60,15 @@ scenarios! {
     disconnect: after_the_headers, after_half_the_body, after_the_body, while_waiting,
         a_timeout_inside_leaves_the_outcome_unknown, a_panic_leaves_the_outcome_unknown;
     scope: two_tenants_share_nothing, one_key_on_two_paths, one_key_on_two_nested_routers,
+        a_replay_is_only_for_who_may_have_it,
         a_request_without_a_scope_is_refused, wrong_layers_are_not_built;
     handler: an_annotated_handler_replays_its_response, a_recorded_error_comes_back_as_its_response,
         a_failed_inner_call_is_not_recorded_as_the_answer, bad_requests_are_problems,
         the_engine_of_a_layer_is_found;
     tower_only: a_hyper_service_without_axum, the_service_that_was_ready_is_called,
+        trailers_are_kept_by_the_list,
         an_error_of_the_service_goes_to_its_client;
+    superseded: a_client_never_gets_an_answer_that_is_not_recorded;
     crash: a_killed_server_is_told_of, a_store_that_is_away_runs_nothing;
 }
 

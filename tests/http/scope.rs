@@ -1,7 +1,13 @@
 //! Whose key it is, and for what.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::Router;
-use axum::http::{HeaderName, Uri};
+use axum::extract::Request;
+use axum::http::{HeaderName, StatusCode, Uri};
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse as _;
 use axum::routing::post;
 use idem::http::IdempotencyLayer;
 use idem::{Error, OnUnknown};
@@ -66,6 +72,33 @@ pub(crate) async fn one_key_on_two_nested_routers(world: World) {
     assert_eq!(client.send(&Ask::new("/a/pay", "nested")).await, a);
 }
 
+pub(crate) async fn a_replay_is_only_for_who_may_have_it(world: World) {
+    let revoked = Arc::new(AtomicBool::new(false));
+    let inside = Arc::clone(&revoked);
+    let authorize = from_fn(move |request: Request, next: Next| {
+        let revoked = Arc::clone(&inside);
+        async move {
+            if revoked.load(Ordering::SeqCst) {
+                return StatusCode::FORBIDDEN.into_response();
+            }
+            next.run(request).await
+        }
+    });
+    let app = Router::new()
+        .route("/pay", counting(&world.effects))
+        .layer(world.layer())
+        .layer(authorize);
+    let client = world.serve(app).await;
+    let ask = Ask::new("/pay", "revoked");
+    let first = client.send(&ask).await;
+    revoked.store(true, Ordering::SeqCst);
+    let refused = client.send(&ask).await;
+    assert_eq!((refused.status, refused.body.len()), (403, 0));
+    // The refusal is nobody's recorded answer.
+    revoked.store(false, Ordering::SeqCst);
+    assert_eq!(client.send(&ask).await, first);
+}
+
 pub(crate) async fn a_request_without_a_scope_is_refused(world: World) {
     let app = Router::new()
         .route("/pay", counting(&world.effects))
@@ -104,6 +137,8 @@ pub(crate) async fn wrong_layers_are_not_built(world: World) {
         build().methods([]),
         build().ttl(std::time::Duration::ZERO),
         build().min_key_len(256),
+        build().name(""),
+        build().name("two\nlines"),
         build().on_unknown(OnUnknown::Recover),
     ] {
         assert!(matches!(wrong.build(), Err(Error::Misuse { .. })));

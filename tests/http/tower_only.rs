@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 use std::future::Ready;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::http::{Request, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use bytes::Bytes;
+use http_body::Frame;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -126,6 +128,80 @@ pub(crate) async fn the_service_that_was_ready_is_called(world: World) {
         assert_eq!(response.call(request).await.unwrap().status(), 201);
     }
     assert_eq!(world.effects.count(), 3, "one for the key, two for GET");
+}
+
+/// A body with trailers, read piece by piece.
+struct Trailing(Vec<Frame<Bytes>>);
+
+impl Trailing {
+    fn new() -> Self {
+        let mut trailers = HeaderMap::new();
+        trailers.insert("etag", HeaderValue::from_static("\"1\""));
+        trailers.insert("x-own", HeaderValue::from_static("1"));
+        trailers.insert("x-request-id", HeaderValue::from_static("1"));
+        let data = |piece| Frame::data(Bytes::from_static(piece));
+        // Taken from the end.
+        Self(vec![
+            Frame::trailers(trailers),
+            data(b"body"),
+            data(b"the "),
+        ])
+    }
+}
+
+impl http_body::Body for Trailing {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop().map(Ok))
+    }
+}
+
+/// Reads a body: its pieces, and the names of its trailers.
+async fn read(mut body: Body) -> (Vec<String>, Vec<String>) {
+    let (mut pieces, mut names) = (Vec::new(), Vec::new());
+    while let Some(frame) =
+        std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx)).await
+    {
+        match frame.unwrap().into_data() {
+            Ok(piece) => pieces.push(String::from_utf8(piece.to_vec()).unwrap()),
+            Err(frame) => {
+                let trailers = frame.into_trailers().unwrap();
+                names.extend(trailers.keys().map(|name| name.as_str().to_owned()));
+            }
+        }
+    }
+    names.sort();
+    (pieces, names)
+}
+
+pub(crate) async fn trailers_are_kept_by_the_list(world: World) {
+    let all = ["etag", "x-own", "x-request-id"];
+    let layer = IdempotencyLayer::builder(&world.engine)
+        .unscoped()
+        .keep_header(HeaderName::from_static("x-own"));
+    let service = layer
+        .build()
+        .unwrap()
+        .layer(service_fn(async |request: Request<Body>| {
+            // The request arrives as one piece, with its trailers.
+            let (pieces, names) = read(request.into_body()).await;
+            assert_eq!((pieces, names.len()), (vec!["the body".to_owned()], 3));
+            Ok::<_, Infallible>(Response::new(Trailing::new()))
+        }));
+    for expected in [&all[..], &all[..2]] {
+        let request = Request::post("/pay")
+            .header("idempotency-key", "canary-4111")
+            .body(Trailing::new());
+        let response = service.clone().oneshot(request.unwrap()).await.unwrap();
+        let (pieces, names) = read(response.into_body()).await;
+        assert_eq!(pieces, ["the body"]);
+        assert_eq!(names, expected);
+    }
 }
 
 pub(crate) async fn an_error_of_the_service_goes_to_its_client(world: World) {

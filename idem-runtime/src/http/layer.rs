@@ -15,7 +15,7 @@ use super::policy::{StatusTable, is_never_kept};
 use super::problem::Problem;
 use super::service::Idempotency;
 use crate::canonical;
-use crate::engine::Engine;
+use crate::engine::{Engine, call};
 use crate::error::Error;
 use crate::policy::{OnInProgress, OnUnknown, Ttl};
 use crate::sync::Arc;
@@ -132,8 +132,9 @@ impl LayerBuilder<Scoped> {
     /// Builds the layer.
     ///
     /// # Errors
-    /// [`Error::Misuse`] if a header is to be kept that never is, if a limit is
-    /// zero, or if no method is left.
+    /// [`Error::Misuse`] if a header is to be kept that never is, if the TTL is
+    /// zero, if no method is left, if no key is long enough, if the name is
+    /// none, or for `OnUnknown::Recover`, since there is nobody to ask.
     pub fn build(self) -> Result<IdempotencyLayer, Error> {
         let knobs = self.knobs;
         if let Some(name) = knobs.kept.more.iter().find(|name| is_never_kept(name)) {
@@ -144,6 +145,11 @@ impl LayerBuilder<Scoped> {
         if knobs.on_unknown == OnUnknown::Recover {
             return Err(Error::misuse_at_start(
                 "a layer has nobody to ask what became of a request: annotate the handler with `on_unknown = recover(…)`",
+            ));
+        }
+        if !call::is_name(&knobs.operation) {
+            return Err(Error::misuse_at_start(
+                "a layer's name has 1 to 128 bytes and no control characters",
             ));
         }
         if knobs.methods.is_empty()

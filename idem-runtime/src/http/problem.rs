@@ -126,7 +126,7 @@ impl ProblemKind {
     }
 }
 
-/// A problem, before it becomes a response.
+/// A problem document (RFC 9457), before it becomes a response.
 ///
 /// It never holds the key, the scope or anything of the request.
 #[derive(Debug, Clone)]
@@ -334,10 +334,18 @@ impl From<&Error> for Problem {
                 ProblemKind::KeyInvalid,
                 "the key, or a part of it, is missing or blank; nothing was done",
             ),
-            _ => Self::new(
+            // Its text is the handler's own, and is in no log of ours.
+            Error::Failed { .. } => Self::new(
                 ProblemKind::Internal,
-                "the server is not set up as it should be; its log says more",
+                "an earlier request with this key failed; this request did nothing",
             ),
+            _ => {
+                crate::telemetry::internal(error);
+                Self::new(
+                    ProblemKind::Internal,
+                    "the server is not set up as it should be; its log says more",
+                )
+            }
         }
     }
 }

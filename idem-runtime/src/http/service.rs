@@ -25,8 +25,8 @@ use crate::sync::{Arc, lock};
 /// A service with idempotent requests; made by
 /// [`IdempotencyLayer`](super::IdempotencyLayer).
 ///
-/// Its inner service takes and gives bodies of any kind; it gives and takes
-/// [`Body`].
+/// Requests may have bodies of any kind, and so may the answers of the inner
+/// service. The inner service is called with [`Body`], and clients get it.
 #[derive(Clone)]
 pub struct Idempotency<S> {
     config: Arc<Config>,
