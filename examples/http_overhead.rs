@@ -1,7 +1,8 @@
 //! What the HTTP layer costs, beside the bare handler and beside another crate.
 //!
 //! **Shows** the time of one request through an axum router, without a network: the handler alone;
-//! with `idem`'s layer, as a first call and as a replay; and with `axum-idempotent`, which keeps
+//! with `idem`'s layer, as a first call and as a replay; with a plain call in the handler, which is
+//! what the engine alone takes; and with `axum-idempotent`, which keeps
 //! answers in a session and runs concurrent repetitions twice. It does less, and says so; it is here
 //! because it is the peer that people find. All stores are in memory.
 //!
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -146,6 +147,11 @@ fn peer(layer: bool) -> Router {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
+    // On a thread of the runtime's pool, as a server's connections are.
+    tokio::spawn(measure()).await?
+}
+
+async fn measure() -> Result<(), BoxError> {
     let bare = Router::new().route("/pay", post(pay));
     let engine = Engine::builder(MemoryStore::new()).build().await?;
     let layer = IdempotencyLayer::builder(&engine)
@@ -153,17 +159,30 @@ async fn main() -> Result<(), BoxError> {
         .ttl(Duration::from_secs(3_600))
         .build()?;
     let ours = bare.clone().layer(layer);
+    // What of it is the engine's: the same work in a plain call, without the layer.
+    let call = move |headers: HeaderMap, Json(order): Json<Value>| async move {
+        let key = headers["idempotency-key"].as_bytes().to_vec();
+        let call = engine.call("plain", &("alice", key), Duration::from_secs(3_600));
+        let call = call.payload(&order.to_string());
+        let body = json!({ "id": "ch_1", "order": order, "status": "succeeded" });
+        call.run(async { Ok::<_, idem::Error>(body) })
+            .await
+            .map(Json)
+    };
+    let plain = Router::new().route("/pay", post(call));
     let (sessions, theirs) = (peer(false), peer(true));
 
     let mut variants = [
         Variant::new("bare handler", &bare, true),
         Variant::new("idem, first call", &ours, true),
         Variant::new("idem, replay", &ours, false),
+        Variant::new("plain call, first", &plain, true),
+        Variant::new("plain call, replay", &plain, false),
         Variant::new("sessions without a layer", &sessions, true),
         Variant::new("axum-idempotent, first call", &theirs, true),
         Variant::new("axum-idempotent, replay", &theirs, false),
     ];
-    for variant in &mut variants[3..] {
+    for variant in &mut variants[5..] {
         variant.cookie = Some(session(&variant.app).await?);
     }
     for round in 0..ROUNDS {
