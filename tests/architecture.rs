@@ -114,6 +114,19 @@ fn stores_do_not_know_each_other() {
 }
 
 #[test]
+fn http_asks_the_engine_and_no_store() {
+    forbid(
+        "idem-runtime/src/http",
+        &["crate::store", "Store::", "sqlx"],
+        &[],
+    );
+    for file in ["body.rs", "key.rs", "response.rs", "policy.rs"] {
+        let place = format!("idem-runtime/src/http/{file}");
+        forbid(&place, &["axum", "crate::engine"], &[]);
+    }
+}
+
+#[test]
 fn decisions_are_pure() {
     for file in ["transition.rs", "record.rs"] {
         let place = format!("idem-runtime/src/{file}");
@@ -132,7 +145,7 @@ fn flights_know_no_store() {
 
 #[test]
 fn nothing_in_production_names_the_test_module() {
-    for folder in ["store", "engine", "codec", "canonical", "identity"] {
+    for folder in ["store", "engine", "codec", "canonical", "identity", "http"] {
         let place = format!("idem-runtime/src/{folder}");
         forbid(&place, &["crate::testing"], &[]);
     }

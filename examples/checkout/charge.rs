@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use idem::http::ScopedKey;
 use idem::{Disposition, Recovered, idempotent};
 use serde::{Deserialize, Serialize};
 
@@ -40,9 +41,9 @@ pub(crate) struct Shop {
 #[idempotent(
     // Names the operation in the store; stays when the function moves or is renamed.
     name = "checkout.charge",
-    // The client chose the key, so it means something only together with who the client is.
+    // The client chose the key, so it means something only together with who the client is: it
+    // is the customer's key that comes in here, see `http.rs`.
     key = key,
-    scope = customer,
     // The same key with another order is a mistake of the client, and is refused.
     payload = (order.order_id, order.amount, order.currency),
     ttl = shop.ttl,
@@ -56,8 +57,7 @@ pub(crate) struct Shop {
 )]
 pub(crate) async fn charge(
     shop: Shop,
-    customer: String,
-    key: String,
+    key: ScopedKey<String>,
     order: Order,
 ) -> Result<Charge, ChargeError> {
     // The same in every attempt at this key, so the gateway, too, can tell a retry from an order.

@@ -18,8 +18,8 @@
 //! cargo run --example checkout -- serve --addr 127.0.0.1:4001 --gateway http://127.0.0.1:4000 --store sqlite://shop.db
 //! cargo run --example checkout -- serve --addr 127.0.0.1:4002 --gateway http://127.0.0.1:4000 --store sqlite://shop.db
 //!
-//! curl -i http://127.0.0.1:4001/checkout -H 'Idempotency-Key: k1' -d '{"order_id": "o1", "amount": 4200, "currency": "EUR"}'
-//! curl -i http://127.0.0.1:4002/checkout -H 'Idempotency-Key: k1' -d '{"order_id": "o1", "amount": 4200, "currency": "EUR"}'
+//! curl -i http://127.0.0.1:4001/checkout -H 'Idempotency-Key: k1' --json '{"order_id": "o1", "amount": 4200, "currency": "EUR"}'
+//! curl -i http://127.0.0.1:4002/checkout -H 'Idempotency-Key: k1' --json '{"order_id": "o1", "amount": 4200, "currency": "EUR"}'
 //! curl -s http://127.0.0.1:4000/charges
 //! ```
 //!
@@ -49,7 +49,6 @@ mod demo;
 mod gateway;
 mod gateway_client;
 mod http;
-mod problem;
 mod serve;
 
 use std::process::ExitCode;

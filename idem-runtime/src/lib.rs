@@ -73,6 +73,7 @@
 //! | [`record`], [`transition`] | the row, and who may change it into what |
 //! | [`canonical`], [`identity`] | how arguments become digests |
 //! | [`codec`] | how an answer is stored |
+//! | [`http`] | the layer for `Idempotency-Key`, parts for handlers (feature `http`) |
 //! | [`telemetry`] | the names of metrics, spans and events |
 //! | [`fault`] | named points at which tests stop or kill a call |
 //!
@@ -89,6 +90,8 @@
 //! | `postgres` | no | `PostgresStore` |
 //! | `mysql` | no | `MySqlStore`, for `MariaDB` and `MySQL` |
 //! | `redis` | no | `RedisStore`, for one server or a cluster |
+//! | `http` | no | [`http`]: the layer for the `Idempotency-Key` header |
+//! | `axum` | no | extractors, a codec for responses, errors as responses |
 //! | `metrics` | yes | counters and histograms through the `metrics` facade |
 //! | `testing` | no | for tests: a manual clock, fault points, the conformance suite of stores; no semver promise |
 //!
@@ -133,6 +136,10 @@ struct RecoveryGuide;
 #[doc = include_str!("../../docs/custom-store.md")]
 struct CustomStoreGuide;
 
+#[cfg(all(doctest, feature = "macros", feature = "axum"))]
+#[doc = include_str!("../../docs/http.md")]
+struct HttpGuide;
+
 #[doc(hidden)]
 pub mod __private;
 mod answer;
@@ -144,6 +151,8 @@ mod context;
 mod engine;
 mod error;
 pub mod fault;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod identity;
 mod outcome;
 mod panic;

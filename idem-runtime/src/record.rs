@@ -164,6 +164,10 @@ pub enum TombstoneReason {
     Damaged,
     /// The answer was recorded by another codec. Never stored.
     OtherCodec,
+    /// The answer is a stream that did not end while it was being recorded.
+    Streamed,
+    /// The body asked that its answer not be kept.
+    Withheld,
 }
 
 macro_rules! codes {
@@ -206,6 +210,8 @@ codes!(TombstoneReason {
     NotDecodable = 22, "the stored form does not read back as the same value";
     Damaged = 23, "the stored bytes are damaged";
     OtherCodec = 24, "it was recorded by another codec";
+    Streamed = 25, "it is a stream that did not end in time";
+    Withheld = 26, "it is not to be kept";
 });
 
 /// Text for operators, stored in clear, at most 128 bytes. Never in logs, so

@@ -133,6 +133,12 @@ pub(crate) fn refused(error: &Error) {
     tracing::debug!(target: TARGET, reason, "refused");
 }
 
+/// A client is told no more than that the server is not set up right.
+#[cfg(feature = "http")]
+pub(crate) fn internal(error: &Error) {
+    tracing::error!(target: TARGET, %error, "a request was refused");
+}
+
 pub(crate) fn damaged(operation: &Arc<str>) {
     tracing::error!(target: TARGET, operation = &**operation,
         "a recorded answer is damaged: its bytes are not those that were stored"

@@ -53,7 +53,7 @@ impl Answer {
 
     /// The last part of a problem's type.
     pub(super) fn problem(&self) -> Option<&str> {
-        self.body["type"].as_str()?.rsplit('/').next()
+        self.body["type"].as_str()?.rsplit(':').next()
     }
 
     fn retry_after(&self) -> Option<Duration> {

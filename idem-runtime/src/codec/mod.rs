@@ -29,6 +29,14 @@ pub trait Codec<T, K>: 'static {
     /// If the bytes are no answer of this type: the call then gets
     /// [`Error::NotReplayable`](crate::Error::NotReplayable), never a run.
     fn decode(bytes: &[u8]) -> Result<Result<T, K>, CodecError>;
+
+    /// Says whether an `Ok` tells of a failure all the same, such as a response
+    /// with status 503: then one that an error of the engine's own may have
+    /// brought about is not recorded.
+    fn is_failure(answer: &T) -> bool {
+        let _ = answer;
+        false
+    }
 }
 
 /// What a codec keeps of an answer.

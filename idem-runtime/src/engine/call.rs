@@ -25,6 +25,11 @@ pub(crate) const LEASES: std::ops::RangeInclusive<Duration> =
 /// The most bytes of an operation's name.
 const MAX_NAME: usize = 128;
 
+/// Whether an operation can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && !name.contains(char::is_control)
+}
+
 /// What a call consists of, gathered before anything is awaited.
 ///
 /// Mistakes are kept until the call is made, so that the expansion needs no
@@ -324,7 +329,7 @@ impl Call {
     }
 
     fn check_name(&self, engine: &Inner, output: TypeId) -> Result<(), Error> {
-        if !(1..=MAX_NAME).contains(&self.name.len()) || self.name.contains(char::is_control) {
+        if !is_name(&self.name) {
             return Err(Error::misuse(format!(
                 "an operation's name has 1 to {MAX_NAME} bytes and no control characters"
             )));

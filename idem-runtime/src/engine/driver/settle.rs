@@ -83,6 +83,7 @@ where
 
     fn sort(&self, state: &AttemptState, result: &Result<T, E>) -> Disposition {
         match result {
+            Ok(answer) if state.is_tainted() && C::is_failure(answer) => Disposition::Unknown,
             Ok(_) => Disposition::Store,
             // Our own "try later" must not become the recorded answer.
             Err(_) if state.is_tainted() && !P::DECIDES => Disposition::Unknown,
