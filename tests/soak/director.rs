@@ -16,6 +16,9 @@ use crate::worker::describe;
 use crate::workload::{self, OPERATIONS, Order};
 
 const PROCESSES: usize = 2;
+/// What was on its way when a process was held up is late by a lease and grace.
+#[expect(clippy::cast_possible_truncation, reason = "600,000")]
+const LATE_US: u64 = LEASE.as_micros() as u64 + GRACE.as_micros() as u64;
 const CALLERS: &str = "6";
 
 /// Soaks every store, and returns whether every promise was kept.
@@ -195,7 +198,14 @@ impl Site {
             worker.end();
         }
         let settled = self.settle();
-        let disturbed: Vec<_> = self.faults.iter().map(|fault| fault.time).collect();
+        let faults = self.faults.iter().map(|fault| fault.time);
+        let stalls = journal::stalls(self.folder.path()).into_iter();
+        let stalls = stalls.map(|(pid, from_us, to_us)| Disturbance {
+            pid: Some(pid),
+            from_us,
+            to_us: to_us + LATE_US,
+        });
+        let disturbed: Vec<_> = faults.chain(stalls).collect();
         let verdict = audit::audit(self.folder.path(), &settled, &disturbed);
         if !verdict.violations.is_empty() {
             let kept = self.folder.keep();
@@ -254,12 +264,10 @@ impl Site {
                 network.proxy.open();
             }
         }
-        // What was on its way is late by as much again.
-        let slack = u64::try_from((LEASE + GRACE).as_micros()).unwrap();
         let time = Disturbance {
             pid,
             from_us,
-            to_us: now_us() + slack,
+            to_us: now_us() + LATE_US,
         };
         self.faults.push(Fault { name, time });
     }

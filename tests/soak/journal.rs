@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) struct Journal {
     effects: Arc<File>,
     told: Arc<File>,
+    stalls: Arc<File>,
 }
 
 /// One run of a body: its effect is this line.
@@ -67,6 +68,7 @@ impl Journal {
         Self {
             effects: append(&folder.join("effects")),
             told: append(&folder.join("told")),
+            stalls: append(&folder.join("stalls")),
         }
     }
 
@@ -87,6 +89,13 @@ impl Journal {
             "{operation} {key} {payload} {fence} {began_us} {at_us} {downstream} {pid} {panics} {value}\n"
         );
         (&*self.effects).write_all(line.as_bytes()).unwrap();
+    }
+
+    /// Notes that this process, or the store it asked, did not get on for so
+    /// long: nobody's doing, and as good as a pause.
+    pub(crate) fn stall(&self, from_us: u64, to_us: u64) {
+        let line = format!("{} {from_us} {to_us}\n", std::process::id());
+        (&*self.stalls).write_all(line.as_bytes()).unwrap();
     }
 
     pub(crate) fn told(&self, told: &Told) {
@@ -146,6 +155,21 @@ pub(crate) fn told(folder: &Path) -> Vec<Told> {
         value: (line[6] != "-").then(|| line[6].clone()),
     };
     lines(&folder.join("told")).into_iter().map(read).collect()
+}
+
+/// Of which process, from when, and until when.
+pub(crate) fn stalls(folder: &Path) -> Vec<(u32, u64, u64)> {
+    let read = |line: Vec<String>| {
+        (
+            line[0].parse().unwrap(),
+            line[1].parse().unwrap(),
+            line[2].parse().unwrap(),
+        )
+    };
+    lines(&folder.join("stalls"))
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
 /// The effect of a key, as a probe looks it up.

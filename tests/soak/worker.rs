@@ -14,6 +14,8 @@ use crate::workload::{self, Answer, OPERATIONS, Order, Refusal};
 
 /// A key is called by many for about as long as this, and then no more.
 const WINDOW_US: u64 = 3_000_000;
+/// Renewals have a third of a lease each, 167 ms.
+const STALL_US: u64 = 120_000;
 /// A new key of each operation comes this often.
 const STEP_US: u64 = 150_000;
 
@@ -39,7 +41,9 @@ pub(crate) async fn run(args: &[String]) {
         };
         tasks.spawn(caller.call_on_and_on());
     }
-    let sweeper = tokio::spawn(sweep(engine.clone(), Arc::clone(&over)));
+    let journal = Journal::open(&folder);
+    let sweeper = tokio::spawn(sweep(engine.clone(), journal.clone(), Arc::clone(&over)));
+    std::thread::spawn(move || watch(&journal));
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().lines().count());
     println!("ready");
     ended.await.unwrap();
@@ -53,11 +57,29 @@ pub(crate) async fn run(args: &[String]) {
 }
 
 /// Deletes what has expired, against the live traffic.
-async fn sweep(engine: Engine, over: Arc<AtomicBool>) {
+async fn sweep(engine: Engine, journal: Journal, over: Arc<AtomicBool>) {
     while !over.load(Ordering::SeqCst) {
+        let from_us = now_us();
         // A store that cannot be reached is a fault of this soak.
         engine.sweep().await.ok();
+        if now_us() - from_us > STALL_US {
+            journal.stall(from_us, now_us());
+        }
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Notes when the machine is too busy to let even an idle thread run in time:
+/// so may be the thread that renews leases.
+fn watch(journal: &Journal) -> ! {
+    let mut last_us = now_us();
+    loop {
+        std::thread::sleep(Duration::from_millis(20));
+        let woken_us = now_us();
+        if woken_us - last_us > STALL_US {
+            journal.stall(last_us, woken_us);
+        }
+        last_us = woken_us;
     }
 }
 
