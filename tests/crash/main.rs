@@ -14,6 +14,7 @@
 mod full;
 mod kill;
 mod ledger;
+mod page;
 mod place;
 mod race;
 mod shutdown;
@@ -35,6 +36,7 @@ fn main() {
             trials.extend(race::cases());
             trials.extend(shutdown::cases());
             trials.extend(full::cases());
+            trials.push(page::case(&trials));
             libtest_mimic::run(&Arguments::from_args(), trials).exit();
         }
     }

@@ -10,9 +10,10 @@ use idem::redis::{Client, FromRedisValue};
 use idem::store::{Finding, RedisStore, Store as _};
 use idem::{Engine, Error, StoreErrorKind};
 
-use crate::place::Server;
+use crate::place::{Server, prefix};
 use crate::private::Private;
 use crate::proxy::Proxy;
+use crate::session::Session;
 
 const TTL: Duration = Duration::from_secs(3_600);
 
@@ -109,4 +110,43 @@ async fn a_redis_replica_that_takes_over_may_not_know_of_a_reservation() {
     let engine = Engine::builder(store).build().await.unwrap();
     call(&engine, &runs).await;
     assert_eq!(runs.load(Ordering::SeqCst), 2, "the documented loss");
+}
+
+/// Kills a server that acknowledges commits before they are in its log.
+async fn is_forgotten_when_killed(server: Server, settings: &[&str], flush: &str) {
+    let mut private = Private::start(server, settings).await;
+    let (url, prefix) = (private.url(), prefix());
+    let refused = server.open(&url, &prefix, 2).await.build().await;
+    let Err(Error::Store(error)) = refused else {
+        panic!("it starts on a server that loses what it acknowledged");
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
+    let builder = server.open(&url, &prefix, 2).await;
+    let builder = builder.accept_loss(Finding::NotDurable);
+    let engine = builder.build().await.unwrap();
+    // The tables shall be there afterwards.
+    Session::open(&url).await.run(flush).await;
+    let runs = Arc::default();
+    call(&engine, &runs).await;
+    call(&engine, &runs).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    private.kill();
+    private.restart().await;
+    call(&engine, &runs).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 2, "the documented loss");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_that_does_not_wait_for_its_log_forgets_when_it_is_killed() {
+    let settings = ["synchronous_commit=off", "wal_writer_delay=10s"];
+    is_forgotten_when_killed(Server::Postgres, &settings, "checkpoint").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mariadb_that_does_not_write_its_log_at_once_forgets_when_it_is_killed() {
+    let settings = [
+        "innodb-flush-log-at-trx-commit=0",
+        "innodb-flush-log-at-timeout=2700",
+    ];
+    is_forgotten_when_killed(Server::MariaDb, &settings, "flush engine logs").await;
 }
