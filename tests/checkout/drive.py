@@ -126,6 +126,24 @@ def impatient_client():
     assert answer[0] == 201 and len(charges("o-slow")) == 1, answer
 
 
+def client_closes():
+    """A connection that is closed after the headers, after the body, after the charge."""
+    for when in ("headers", "body", "charge"):
+        order = "o-closes-" + when
+        body = json.dumps({"order_id": order, "amount": 4200, "currency": "EUR"})
+        head = ("POST /checkout HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n"
+                "Idempotency-Key: closes-%s\r\nContent-Length: %d\r\n\r\n" % (when, len(body)))
+        fault(hold_response_ms=500)
+        with socket.create_connection(tuple(servers[0].split(":"))) as client:
+            client.sendall((head + ("" if when == "headers" else body)).encode())
+            while when == "charge" and not charges(order):
+                time.sleep(0.01)
+        fault(hold_response_ms=0)
+        assert when != "headers" or not charges(order), "charged without a body"
+        answer = until_done(servers[1], "closes-" + when, order)
+        assert answer[0] == 201 and len(charges(order)) == 1, (when, answer)
+
+
 def still_running():
     # Longer than a server lets its callers wait: whichever comes second is told.
     fault(delay_ms=5000)
@@ -234,6 +252,7 @@ with tempfile.TemporaryDirectory() as folder:
                    for _ in range(2)]
         check("20 identical requests over two servers", all_at_once)
         check("client times out, the charge goes on, retry", impatient_client)
+        check("client closes after headers, body or charge, retry", client_closes)
         check("still running: 409 with Retry-After", still_running)
         check("the gateway's answer is lost, retry", lost_answer)
         check("same key, other amount or order: 422", other_payload)

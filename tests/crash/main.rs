@@ -1,4 +1,5 @@
-//! Proves with real processes, killed, paused or racing each other, that
+//! Proves with real processes, killed, paused, told to stop or
+//! racing each other, and with a full disk, that
 //! no default runs a body twice, and that each policy does what its name says.
 //!
 //! This binary re-runs itself as the process to kill: `crash victim …`.
@@ -10,10 +11,13 @@
     reason = "a test fails by panicking"
 )]
 
+mod full;
 mod kill;
 mod ledger;
+mod page;
 mod place;
 mod race;
+mod shutdown;
 mod victim;
 mod zombie;
 
@@ -23,11 +27,16 @@ fn main() {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some("victim") => victim::die(&args.collect::<Vec<_>>()),
+        Some("drainer") => shutdown::run(&args.collect::<Vec<_>>()),
+        Some("full") => full::run(&args.collect::<Vec<_>>()),
         Some("racer") => race::run(&args.collect::<Vec<_>>()),
         _ => {
             let mut trials: Vec<Trial> = kill::cases().collect();
             trials.extend(zombie::cases());
             trials.extend(race::cases());
+            trials.extend(shutdown::cases());
+            trials.extend(full::cases());
+            trials.push(page::case(&trials));
             libtest_mimic::run(&Arguments::from_args(), trials).exit();
         }
     }

@@ -1,67 +1,19 @@
 //! The caller's future is dropped after every number of polls from none until
 //! it ends: never two runs, nothing left behind, and no runtime needed to drop.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use idem::store::{MemoryStore, SqliteStore, Store};
 use idem::{Engine, Error, Stats, idempotent};
 
+use crate::polled::{Bell, Polled, polled};
 use crate::{Runs, idle, until};
 
 const LEASE: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_millis(50);
-
-/// Says when the future wants to be polled.
-struct Bell(mpsc::Sender<()>);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.send(()).ok();
-    }
-}
-
-enum Polled<T> {
-    Ended(T),
-    Dropped,
-}
-
-/// Polls a future up to `times` times, each time when it asks to, and drops it
-/// on a thread that has no runtime.
-async fn polled<T: Send + 'static>(
-    future: impl Future<Output = T> + Send + 'static,
-    times: usize,
-) -> Polled<T> {
-    let mut future: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(future);
-    let (ring, rung) = mpsc::channel();
-    let waker = Waker::from(Arc::new(Bell(ring)));
-    let mut rung = Some(rung);
-    for time in 0..times {
-        if time > 0 {
-            let bell = rung.take().unwrap();
-            rung = tokio::task::spawn_blocking(move || {
-                bell.recv_timeout(Duration::from_secs(20)).unwrap();
-                Some(bell)
-            })
-            .await
-            .unwrap();
-        }
-        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Polled::Ended(value);
-        }
-    }
-    let dropped = std::thread::spawn(move || {
-        assert!(tokio::runtime::Handle::try_current().is_err());
-        drop(future);
-    });
-    tokio::task::spawn_blocking(move || dropped.join().unwrap())
-        .await
-        .unwrap();
-    Polled::Dropped
-}
 
 /// Goes back to the scheduler a few times, so that there are polls to drop at.
 async fn work(runs: Runs, order: usize) -> Result<usize, Error> {

@@ -11,10 +11,14 @@
 
 mod cancel;
 mod context;
+mod crowd;
 mod defaults;
 mod faulty;
 mod identity;
+mod log;
 mod nested;
+mod panics;
+mod polled;
 mod recovery;
 mod renewal;
 mod replay;

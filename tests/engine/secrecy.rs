@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use idem::store::{MemoryStore, SqliteStore, Store};
@@ -16,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::faulty::{Fault, Faulty};
+use crate::log::Log;
 use crate::{DAY, idle, memory, until};
 
 const KEY: &str = "canary-key-4111";
@@ -51,51 +50,6 @@ fn says_no_canary(error: &impl std::error::Error) {
     while let Some(error) = source {
         no_canary_in(&error.to_string());
         source = error.source();
-    }
-}
-
-/// Everything that this process logs, on every thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    /// Starts to keep the log, with the first test that asks for it.
-    async fn start() -> &'static Self {
-        static LOG: OnceLock<Log> = OnceLock::new();
-        let log = LOG.get_or_init(|| {
-            let log = Self::default();
-            let writer = log.clone();
-            tracing_subscriber::fmt()
-                .with_max_level(tracing::Level::TRACE)
-                .with_writer(move || writer.clone())
-                .init();
-            log
-        });
-        // Another test that logged in that moment may have noted, for all, that
-        // nobody listens: notes are made anew until a call is heard.
-        let engine = memory().await;
-        loop {
-            tracing::callsite::rebuild_interest_cache();
-            call(&engine, "heard").run(succeeds()).await.unwrap();
-            if log.text().contains("secrecy.heard") {
-                return log;
-            }
-        }
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
 }
 

@@ -12,6 +12,8 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod cancel;
+#[cfg(test)]
 mod contention;
 #[cfg(test)]
 mod findings;
@@ -28,6 +30,10 @@ mod network;
 #[cfg(test)]
 mod place;
 #[cfg(test)]
+#[path = "../engine/polled.rs"]
+#[allow(dead_code, reason = "another test rings the bell itself")]
+mod polled;
+#[cfg(test)]
 mod postgres;
 #[cfg(test)]
 mod private;
@@ -43,7 +49,12 @@ mod script;
 #[cfg(test)]
 mod session;
 #[cfg(test)]
+mod sweeping;
+#[cfg(test)]
 mod tiered;
+#[cfg(test)]
+#[path = "../stores/traffic.rs"]
+mod traffic;
 #[cfg(test)]
 mod trips;
 

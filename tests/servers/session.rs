@@ -103,6 +103,15 @@ impl Pool {
         }
     }
 
+    /// How many of its connections are open, and how many of those nobody uses.
+    pub(crate) fn open_and_idle(&self) -> (usize, usize) {
+        let (open, idle) = match self {
+            Self::Postgres(pool) => (pool.size(), pool.num_idle()),
+            Self::MySql(pool) => (pool.size(), pool.num_idle()),
+        };
+        (usize::try_from(open).unwrap(), idle)
+    }
+
     /// Opens a store on it, whose schema is there.
     pub(crate) async fn engine(&self, server: Server, prefix: &str) -> EngineBuilder {
         match self {

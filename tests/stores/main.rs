@@ -26,4 +26,8 @@ mod sqlite;
 #[cfg(test)]
 mod sqlite_faults;
 #[cfg(test)]
+mod sweeping;
+#[cfg(test)]
 mod tiered;
+#[cfg(test)]
+mod traffic;
