@@ -14,6 +14,8 @@ mod agreement;
 #[cfg(test)]
 mod contention;
 #[cfg(test)]
+mod demoted;
+#[cfg(test)]
 mod findings;
 #[cfg(test)]
 mod guards;
