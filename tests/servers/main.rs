@@ -16,6 +16,8 @@ mod cancel;
 #[cfg(test)]
 mod contention;
 #[cfg(test)]
+mod demoted;
+#[cfg(test)]
 mod findings;
 #[cfg(test)]
 mod guards;

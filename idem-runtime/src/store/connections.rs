@@ -7,7 +7,8 @@
 //!
 //! A connection whose statement did not end, because its future was dropped or
 //! the way to the server broke, is closed here and now. The pool would ping it
-//! first, and wait for as long as the server is silent.
+//! first, and wait for as long as the server is silent. So is one whose server
+//! only reads: another may have taken its place.
 
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) struct Connections<DB: Database> {
     pool: Pool<DB>,
+    /// Whether an error says that the server, or the session, only reads.
+    only_reads: fn(&Error) -> bool,
     kept: Option<Kept<DB>>,
 }
 
@@ -87,6 +90,7 @@ impl<DB: Database> Clone for Connections<DB> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
+            only_reads: self.only_reads,
             kept: self.kept.as_ref().map(|kept| Kept {
                 idle: Arc::clone(&kept.idle),
                 permits: Arc::clone(&kept.permits),
@@ -105,15 +109,20 @@ impl<DB: Database> std::fmt::Debug for Connections<DB> {
 
 impl<DB: Database> Connections<DB> {
     /// Those of a pool that others use too.
-    pub(super) fn of(pool: Pool<DB>) -> Self {
-        Self { pool, kept: None }
+    pub(super) fn of(pool: Pool<DB>, only_reads: fn(&Error) -> bool) -> Self {
+        Self {
+            pool,
+            only_reads,
+            kept: None,
+        }
     }
 
     /// Those of a pool of the store's own, up to `most` at once. The pool has
     /// room for more if it is used in other ways too.
-    pub(super) fn keeping(pool: Pool<DB>, most: u32) -> Self {
+    pub(super) fn keeping(pool: Pool<DB>, most: u32, only_reads: fn(&Error) -> bool) -> Self {
         Self {
             pool,
+            only_reads,
             kept: Some(Kept {
                 idle: Arc::new(Idle(Mutex::default())),
                 permits: Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(1))),
@@ -157,7 +166,7 @@ where
             Some(connection) => query.execute(&mut **connection).await,
             None => Err(Error::PoolClosed),
         };
-        taken.end(done)
+        taken.end(done, self.only_reads)
     }
 
     /// Reads an answer to its end: a row may come before the server finds that
@@ -171,7 +180,7 @@ where
             Some(connection) => query.fetch_all(&mut **connection).await,
             None => Err(Error::PoolClosed),
         };
-        taken.end(rows)
+        taken.end(rows, self.only_reads)
     }
 
     pub(super) async fn fetch_optional(
@@ -198,9 +207,17 @@ struct Taken<DB: Database> {
 
 impl<DB: Database> Taken<DB> {
     /// Keeps the connection, or gives it back to its pool, if the server has
-    /// answered.
-    fn end<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
-        if matches!(result, Ok(_) | Err(Error::Database(_))) {
+    /// answered and does not only read.
+    fn end<T>(
+        mut self,
+        result: Result<T, Error>,
+        only_reads: fn(&Error) -> bool,
+    ) -> Result<T, Error> {
+        let is_good = match &result {
+            Ok(_) => true,
+            Err(error) => matches!(error, Error::Database(_)) && !only_reads(error),
+        };
+        if is_good {
             match (&self.keep, self.connection.take()) {
                 (Some((idle, _)), Some(connection)) => {
                     lock(&idle.0).push(Unused {

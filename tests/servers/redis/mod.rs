@@ -4,6 +4,7 @@ mod admin;
 mod contract;
 mod guards;
 mod memory;
+mod partition;
 mod server;
 mod settings;
 

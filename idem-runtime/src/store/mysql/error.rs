@@ -9,6 +9,9 @@ const DUPLICATE: u16 = 1062;
 /// rolled back, and once more may do.
 const AGAIN: [u16; 3] = [1213, 1205, 1020];
 
+/// The server, or the session, only reads.
+const ONLY_READS: [u16; 3] = [1290, 1792, 1836];
+
 fn number(error: &sqlx::Error) -> Option<u16> {
     Some(
         error
@@ -26,6 +29,12 @@ pub(super) fn is_duplicate(error: &sqlx::Error) -> bool {
 /// Whether the statement was rolled back only because others were in the way.
 pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
     number(error).is_some_and(|number| AGAIN.contains(&number))
+}
+
+/// Whether the server, or the session, only reads: another server may have
+/// taken its place.
+pub(super) fn only_reads(error: &sqlx::Error) -> bool {
+    number(error).is_some_and(|number| ONLY_READS.contains(&number))
 }
 
 /// Classifies an error of a single statement
@@ -68,10 +77,11 @@ pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
             StoreErrorKind::Misconfigured,
             "a table of the schema is missing; call `migrate()`",
         ),
-        1290 | 1792 | 1836 => (
-            StoreErrorKind::Misconfigured,
-            "the MySQL server is read-only",
-        ),
+        // Not for ever: another server may take its place, and what a body
+        // returned meanwhile must not be lost.
+        number if ONLY_READS.contains(&number) => {
+            (StoreErrorKind::Transient, "the MySQL server is read-only")
+        }
         1153 => (
             StoreErrorKind::Misconfigured,
             "the answer is larger than the server's `max_allowed_packet`",

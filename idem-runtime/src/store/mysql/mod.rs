@@ -29,7 +29,7 @@ use sqlx::mysql::{MySql, MySqlArguments, MySqlPool, MySqlPoolOptions, MySqlRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
-use self::error::{is_conflict, is_duplicate, store_error};
+use self::error::{is_conflict, is_duplicate, only_reads, store_error};
 use self::statements::Statements;
 use super::{
     Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
@@ -142,7 +142,7 @@ impl MySqlOptions {
             .connect(url)
             .await
             .map_err(|error| store_error(&error))?;
-        let kept = Connections::keeping(pool.clone(), self.connections);
+        let kept = Connections::keeping(pool.clone(), self.connections, only_reads);
         self.open(pool, kept).await
     }
 
@@ -155,7 +155,7 @@ impl MySqlOptions {
     /// # Errors
     /// If a name is not valid, or the server does not say which it is.
     pub async fn from_pool(self, pool: MySqlPool) -> Result<MySqlStore, StoreError> {
-        let connections = Connections::of(pool.clone());
+        let connections = Connections::of(pool.clone(), only_reads);
         self.open(pool, connections).await
     }
 

@@ -7,7 +7,7 @@ use sqlx::Row as _;
 use sqlx::mysql::{MySql, MySqlArguments};
 use sqlx::query::Query;
 
-use super::error::store_error;
+use super::error::{only_reads, store_error};
 use super::{MySqlStore, own_sessions};
 use crate::error::StoreError;
 use crate::store::connections::Connections;
@@ -34,7 +34,7 @@ impl MySqlRenewer {
             .await
             .map_err(|error| store_error(&error))?;
         Ok(Self(MySqlStore {
-            connections: Connections::keeping(pool.clone(), 1),
+            connections: Connections::keeping(pool.clone(), 1, only_reads),
             pool,
             texts: std::sync::Arc::clone(&store.texts),
         }))

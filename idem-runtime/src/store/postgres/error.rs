@@ -14,6 +14,12 @@ pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| AGAIN.contains(&code.as_str()))
 }
 
+/// Whether the server, or the session, only reads: another server may have
+/// taken its place.
+pub(super) fn only_reads(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code == "25006")
+}
+
 /// Classifies an error of a single statement
 /// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
@@ -54,8 +60,10 @@ pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
             StoreErrorKind::Misconfigured,
             "a table of the schema is missing, or the user may not use it; call `migrate()`",
         ),
+        // Not for ever: another server may take its place, and what a body
+        // returned meanwhile must not be lost.
         "25" => (
-            StoreErrorKind::Misconfigured,
+            StoreErrorKind::Transient,
             "the Postgres server is read-only",
         ),
         _ => (

@@ -30,7 +30,7 @@ use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use self::error::{is_conflict, store_error};
+use self::error::{is_conflict, only_reads, store_error};
 use self::statements::Statements;
 use super::{
     Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
@@ -131,7 +131,7 @@ impl PostgresOptions {
             .connect(url)
             .await
             .map_err(|error| store_error(&error))?;
-        let kept = Connections::keeping(pool.clone(), self.connections);
+        let kept = Connections::keeping(pool.clone(), self.connections, only_reads);
         self.open(pool, kept)
     }
 
@@ -141,7 +141,7 @@ impl PostgresOptions {
     /// # Errors
     /// If a name is not valid.
     pub fn from_pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
-        let connections = Connections::of(pool.clone());
+        let connections = Connections::of(pool.clone(), only_reads);
         self.open(pool, connections)
     }
 

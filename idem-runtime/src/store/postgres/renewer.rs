@@ -7,7 +7,7 @@ use sqlx::Row as _;
 use sqlx::postgres::PgPoolOptions;
 
 use super::PostgresStore;
-use super::error::store_error;
+use super::error::{only_reads, store_error};
 use crate::error::StoreError;
 use crate::store::connections::Connections;
 use crate::store::swap::{self, Rows as _};
@@ -30,7 +30,7 @@ impl PostgresRenewer {
             .await
             .map_err(|error| store_error(&error))?;
         Ok(Self(PostgresStore {
-            connections: Connections::keeping(pool.clone(), 1),
+            connections: Connections::keeping(pool.clone(), 1, only_reads),
             pool,
             texts: std::sync::Arc::clone(&store.texts),
         }))

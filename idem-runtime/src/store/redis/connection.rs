@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use redis::cluster::{ClusterClient, ClusterConfig};
-use redis::cluster_async::ClusterConnection;
+use redis::cluster::ClusterClient;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, Cmd, IntoConnectionInfo as _, RedisError, Value};
 
+use super::clustered::Clustered;
 use super::error::{is_unknown_script, store_error};
 use super::scripts::Script;
 use super::single::Single;
@@ -36,7 +36,7 @@ pub(super) enum Source {
 #[derive(Clone)]
 pub(super) enum Connection {
     Single(Single),
-    Cluster(ClusterConnection),
+    Cluster(Clustered),
 }
 
 impl Source {
@@ -65,13 +65,8 @@ impl Source {
                 Single::connect(client).await.map(Connection::Single)
             }
             Self::Cluster(client) => {
-                let config = ClusterConfig::new()
-                    .set_response_timeout(RESPONSE)
-                    .set_connection_timeout(CONNECT);
-                client
-                    .get_async_connection_with_config(config)
-                    .await
-                    .map(Connection::Cluster)
+                let client = (**client).clone();
+                Clustered::connect(client).await.map(Connection::Cluster)
             }
         };
         connected.map_err(|error| store_error(&error, false))
@@ -124,7 +119,7 @@ impl Connection {
     async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         match self {
             Self::Single(connection) => connection.send(command).await,
-            Self::Cluster(connection) => command.query_async(&mut connection.clone()).await,
+            Self::Cluster(connection) => connection.send(command).await,
         }
     }
 
@@ -134,8 +129,7 @@ impl Connection {
             Self::Single(_) => Ok(vec![self.send(&command).await?]),
             Self::Cluster(connection) => {
                 let masters = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-                let mut connection = connection.clone();
-                let Value::Map(replies) = connection.route_command(command, masters).await? else {
+                let Value::Map(replies) = connection.route(command, masters).await? else {
                     return Ok(Vec::new());
                 };
                 let replies = replies.into_iter().map(|(_, reply)| reply.extract_error());

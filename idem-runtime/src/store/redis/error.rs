@@ -15,6 +15,11 @@ pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
+/// Whether the server is a replica, perhaps of the one that took its place.
+pub(super) fn is_replica(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+}
+
 /// Whether a server understood a command and refused it.
 pub(super) fn is_refused_command(error: &RedisError) -> bool {
     matches!(

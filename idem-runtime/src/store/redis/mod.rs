@@ -39,6 +39,7 @@
 
 mod admin;
 mod check;
+mod clustered;
 mod connection;
 mod error;
 mod fields;

@@ -6,12 +6,14 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, RedisError, Value};
 
 use super::connection::{CONNECT, RESPONSE, RETRIES, RETRY_MAX_MS, RETRY_MIN_MS};
+use super::error::is_replica;
 use crate::sync::{Arc, Mutex, lock};
 
 /// One socket for all callers, which the driver replaces when it breaks. When
 /// it is silent instead, so that a command got no reply in time or its caller
-/// did not wait, the next command goes over a new one: what is behind a dead
-/// path would be waited for again and again.
+/// did not wait, or leads to a server that has become a replica, the next
+/// command goes over a new one: what is behind a dead path would be waited for
+/// again and again, and the name may lead to another server by now.
 #[derive(Clone)]
 pub(super) struct Single(Arc<Shared>);
 
@@ -42,7 +44,9 @@ impl Single {
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let (mut connection, mut waiting) = self.current()?;
         let reply = command.query_async(&mut connection).await;
-        waiting.is_answered = !reply.as_ref().is_err_and(RedisError::is_timeout);
+        waiting.is_answered = !reply
+            .as_ref()
+            .is_err_and(|error| error.is_timeout() || is_replica(error));
         drop(waiting);
         reply
     }
