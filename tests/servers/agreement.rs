@@ -22,7 +22,7 @@ fn replies_as_memory_does(servers: impl AsyncFnOnce(&ManualClock) -> Vec<Arc<dyn
     let clock = ManualClock::new();
     let mut stores: Vec<Arc<dyn Store>> = vec![Arc::new(MemoryStore::with_clock(clock.clone()))];
     stores.extend(runtime.block_on(servers(&clock)));
-    agree(&runtime, &stores, &clock, true, CASES);
+    agree(&runtime, &stores, &clock, CASES);
 }
 
 #[test]

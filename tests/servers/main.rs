@@ -14,6 +14,8 @@ mod agreement;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
 mod contention;
 #[cfg(test)]
 mod demoted;

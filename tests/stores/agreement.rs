@@ -17,5 +17,5 @@ fn random_calls_get_the_same_replies() {
         Arc::new(MemoryStore::with_clock(clock.clone())),
         Arc::new(runtime.block_on(options.open()).unwrap()),
     ];
-    agree(&runtime, &stores, &clock, false, 60);
+    agree(&runtime, &stores, &clock, 60);
 }

@@ -17,8 +17,10 @@
 //!    with `resent`, the others [`Written::AlreadyDone`].
 //! 4. **Acknowledged means kept.** A reply is given after the write is as
 //!    durable as the store gets.
-//! 5. **The store's clock decides**, in microseconds, and never steps back
-//!    behind a time it has stored.
+//! 5. **The store's clock decides**, in microseconds, the same for every
+//!    process: what one of them has seen of it counts for all or for none. It
+//!    stands still when it steps back, or the store lacks
+//!    [`Capability::SteadyClock`].
 //! 6. **In-progress and unknown records never expire**, and no row is deleted
 //!    but by [`sweep`](Store::sweep).
 //!
@@ -353,6 +355,11 @@ pub enum Capability {
     /// Pages and counts of finished records: [`StoreAdmin::scan`] of what is
     /// completed, a tombstone or released, [`Counts::finished`].
     ListFinished,
+    /// A time that stands still when its clock steps back. Without it, what had
+    /// lapsed or expired may count again until the clock has caught up; and what
+    /// is written meanwhile lapses or expires early if the clock then steps
+    /// forward.
+    SteadyClock,
     /// Counting what [`Store::sweep`] deletes. Without it the server deletes
     /// expired records by itself.
     Sweep,
@@ -363,6 +370,7 @@ impl std::fmt::Display for Capability {
         f.write_str(match self {
             Self::Admin => "a side for operators",
             Self::ListFinished => "lists of finished records",
+            Self::SteadyClock => "a steady clock",
             Self::Sweep => "counted sweeps",
         })
     }

@@ -12,7 +12,6 @@ use crate::record::Record;
 use crate::store::sql::{behind, counts, damaged, page, to_read};
 use crate::store::swap::{self, AuditedRows, Rows as _};
 use crate::store::{Audited, Count, Counts, Page, Scan, Seen, Settle, StoreAdmin, Written};
-use crate::sync::Ordering;
 
 impl MySqlStore {
     /// Asks for the store's time.
@@ -21,13 +20,10 @@ impl MySqlStore {
         let row = texts
             .query(&texts.statements.now)
             .bind(texts.clock_us())
-            .bind(texts.floor_us())
             .fetch_one(&self.pool)
             .await
             .map_err(|error| store_error(&error))?;
-        let now_us = sqlx::Row::try_get(&row, 0).map_err(|_| damaged("time"))?;
-        texts.latest_us.fetch_max(now_us, Ordering::SeqCst);
-        Ok(now_us)
+        sqlx::Row::try_get(&row, 0).map_err(|_| damaged("time"))
     }
 
     async fn transact(

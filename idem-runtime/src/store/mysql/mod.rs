@@ -64,9 +64,6 @@ struct Texts {
     clock: Option<Arc<dyn Clock>>,
     /// `max_allowed_packet` as it was last seen; 0 before that.
     packet: AtomicI64,
-    /// The latest time that the server told: it may step back, the store's
-    /// time does not.
-    latest_us: AtomicI64,
 }
 
 /// Which server's statements are sent.
@@ -187,7 +184,6 @@ impl MySqlOptions {
                 dialect,
                 clock: self.clock,
                 packet: AtomicI64::new(0),
-                latest_us: AtomicI64::new(0),
             }),
         })
     }
@@ -289,19 +285,18 @@ impl MySqlStore {
         let texts = &self.texts;
         let query = texts
             .insert(&texts.statements.reserve, request)
-            .bind(texts.clock_us())
-            .bind(texts.floor_us());
+            .bind(texts.clock_us());
         let row = self.connections.fetch_one(query).await?;
-        Ok(texts
-            .found(&row)
-            .map(|(before, looked)| match &looked.record {
+        Ok(
+            rows::found(&row).map(|(before, looked)| match &looked.record {
                 // The claim decides who owns it; the server's variable only tells a
                 // first request from a repeated one.
                 Some(record) if record.claim == request.claim && !before => {
                     Inserted::Won(record.fence)
                 }
                 _ => Inserted::Found(looked),
-            }))
+            }),
+        )
     }
 
     /// `MySQL`: by the error that the key is there.
@@ -316,19 +311,16 @@ impl MySqlStore {
             // A server that does not tell the fence is asked for it.
             Ok(done) if done.last_insert_id() == 0 => {
                 let row = self.find_row(&request.id).await?;
-                Ok(texts.found(&row).map(|(_, looked)| Inserted::Found(looked)))
+                Ok(rows::found(&row).map(|(_, looked)| Inserted::Found(looked)))
             }
             Ok(done) => {
                 // A fresh fence is the time of the reservation.
                 let fence = i64::try_from(done.last_insert_id()).map_err(|_| damaged("fence"));
-                Ok(fence.map(|fence| {
-                    texts.latest_us.fetch_max(fence, Ordering::SeqCst);
-                    Inserted::Won(fence)
-                }))
+                Ok(fence.map(Inserted::Won))
             }
             Err(error) if is_duplicate(&error) => {
                 let row = self.find_row(&request.id).await?;
-                Ok(texts.found(&row).map(|(_, looked)| Inserted::Found(looked)))
+                Ok(rows::found(&row).map(|(_, looked)| Inserted::Found(looked)))
             }
             Err(error) => Err(error),
         }
@@ -339,7 +331,6 @@ impl MySqlStore {
             .texts
             .query(&self.texts.statements.find)
             .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us())
             .bind(id.as_bytes().as_slice());
         self.connections.fetch_one(query).await
     }
@@ -364,7 +355,7 @@ impl Rows for MySqlStore {
 
     async fn find(&self, id: &RecordId) -> Result<Looked, StoreError> {
         let row = self.find_row(id).await;
-        let found = self.texts.found(&row.map_err(|error| store_error(&error))?);
+        let found = rows::found(&row.map_err(|error| store_error(&error))?);
         Ok(found?.1)
     }
 
@@ -400,7 +391,6 @@ impl Texts {
                     .map(|version| version.as_bytes().to_vec()),
             )
             .bind(self.clock_us())
-            .bind(self.floor_us())
     }
 
     /// Binds a record, and the one that it is written over.
@@ -415,17 +405,6 @@ impl Texts {
 
     fn clock_us(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| clock.unix_us())
-    }
-
-    fn floor_us(&self) -> i64 {
-        self.latest_us.load(Ordering::SeqCst)
-    }
-
-    /// Whether the record was there before, and what was found.
-    fn found(&self, row: &MySqlRow) -> Result<(bool, Looked), StoreError> {
-        let (before, looked) = rows::found(row)?;
-        self.latest_us.fetch_max(looked.now_us, Ordering::SeqCst);
-        Ok((before, looked))
     }
 }
 
@@ -478,18 +457,15 @@ impl Store for MySqlStore {
             Ending::Tombstone(reason) => (3, Some(reason.code()), None),
         };
         let (holder, texts) = (&request.holder, &self.texts);
-        let (clock_us, floor_us) = (texts.clock_us(), texts.floor_us());
+        let clock_us = texts.clock_us();
         let query = texts
             .query(&texts.statements.complete)
             .bind(answer.is_some_and(|answer| !answer.failed))
             .bind(clock_us)
-            .bind(floor_us)
             .bind(request.ttl_us)
             .bind(clock_us)
-            .bind(floor_us)
             .bind(request.ttl_us)
             .bind(clock_us)
-            .bind(floor_us)
             .bind(reason)
             .bind(answer.map(|answer| answer.codec.as_str()))
             .bind(answer.map(|answer| answer.failed))
@@ -534,7 +510,6 @@ impl Store for MySqlStore {
             .texts
             .query(&self.texts.statements.sweep)
             .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us())
             .bind(request.grace_us)
             .bind(i64::from(request.limit))
             .execute(&self.pool)
@@ -548,7 +523,7 @@ impl Store for MySqlStore {
     }
 
     fn lacks(&self) -> &'static [Capability] {
-        &[]
+        &[Capability::SteadyClock]
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

@@ -73,11 +73,7 @@ impl MySqlRenewer {
         let mut sorted: Vec<_> = leases.iter().collect();
         sorted.sort_by_key(|lease| lease.holder.id);
         let (renew, held) = texts.statements.renewal(sorted.len());
-        let mut query = texts
-            .query(&renew)
-            .persistent(false)
-            .bind(texts.clock_us())
-            .bind(texts.floor_us());
+        let mut query = texts.query(&renew).persistent(false).bind(texts.clock_us());
         for lease in &sorted {
             query = query
                 .bind(lease.holder.id.as_bytes().as_slice())

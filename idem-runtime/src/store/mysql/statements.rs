@@ -4,11 +4,10 @@ use std::fmt;
 
 use crate::record::Standing;
 
-/// The store's time, from the clock or from a test, and not before what it was
-/// seen to be: two parameters.
+/// The server's time, or a test's: one parameter.
 macro_rules! now {
     () => {
-        "greatest(coalesce(?, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))), ?)"
+        "coalesce(?, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)))"
     };
 }
 

@@ -26,7 +26,7 @@ mod schema;
 mod statements;
 
 use async_trait::async_trait;
-use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow, Postgres};
+use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, Postgres};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -44,7 +44,7 @@ use crate::record::Record;
 use crate::store::connections::Connections;
 use crate::store::sql::{damaged, is_apart, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
-use crate::sync::{Arc, AtomicI64, Ordering};
+use crate::sync::Arc;
 use crate::transition;
 
 /// A store in Postgres; see the [module page](self).
@@ -63,9 +63,6 @@ struct Texts {
     statements: Statements,
     named: bool,
     clock: Option<Arc<dyn Clock>>,
-    /// The latest time that the server told: it may step back, the store's
-    /// time does not.
-    latest_us: AtomicI64,
 }
 
 /// How to open a [`PostgresStore`].
@@ -168,7 +165,6 @@ impl PostgresOptions {
                 statements: Statements::new(self.schema.as_deref(), &self.prefix),
                 named: self.named,
                 clock: self.clock,
-                latest_us: AtomicI64::new(0),
             }),
         })
     }
@@ -259,11 +255,10 @@ impl Rows for PostgresStore {
                         .as_ref()
                         .map(|version| version.as_bytes().to_vec()),
                 )
-                .bind(self.texts.clock_us())
-                .bind(self.texts.floor_us());
+                .bind(self.texts.clock_us());
             match self.connections.fetch_one(query).await {
                 Ok(row) => {
-                    let (won, looked) = self.texts.found(&row)?;
+                    let (won, looked) = rows::found(&row)?;
                     if let Some(fence) = won {
                         return Ok(Inserted::Won(fence));
                     }
@@ -283,10 +278,9 @@ impl Rows for PostgresStore {
             .texts
             .query(&self.texts.statements.find)
             .bind(id.as_bytes().as_slice())
-            .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us());
+            .bind(self.texts.clock_us());
         let row = self.connections.fetch_one(query).await;
-        let found = self.texts.found(&row.map_err(|error| store_error(&error))?);
+        let found = rows::found(&row.map_err(|error| store_error(&error))?);
         Ok(found?.1)
     }
 
@@ -330,17 +324,6 @@ impl Texts {
 
     fn clock_us(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| clock.unix_us())
-    }
-
-    fn floor_us(&self) -> i64 {
-        self.latest_us.load(Ordering::SeqCst)
-    }
-
-    /// The fence of a fresh reservation, or what was found.
-    fn found(&self, row: &PgRow) -> Result<(Option<i64>, Looked), StoreError> {
-        let (won, looked) = rows::found(row)?;
-        self.latest_us.fetch_max(looked.now_us, Ordering::SeqCst);
-        Ok((won, looked))
     }
 }
 
@@ -429,12 +412,9 @@ impl Store for PostgresStore {
             .bind(answer.map(|answer| answer.failed))
             .bind(answer.map(|answer| answer.bytes.as_slice()))
             .bind(answer.map(|answer| answer.digest.as_slice()))
-            .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us());
+            .bind(self.texts.clock_us());
         match self.connections.fetch_optional(query).await {
-            Ok(Some(row)) => {
-                let now_us = row.try_get(0).map_err(|_| damaged("time"))?;
-                self.texts.latest_us.fetch_max(now_us, Ordering::SeqCst);
+            Ok(Some(_)) => {
                 fault::point("complete-committed").await;
                 Ok(Written::Done)
             }
@@ -468,7 +448,6 @@ impl Store for PostgresStore {
             .texts
             .query(&self.texts.statements.sweep)
             .bind(self.texts.clock_us())
-            .bind(self.texts.floor_us())
             .bind(request.grace_us)
             .bind(i64::from(request.limit))
             .execute(&self.pool)
@@ -482,7 +461,7 @@ impl Store for PostgresStore {
     }
 
     fn lacks(&self) -> &'static [Capability] {
-        &[]
+        &[Capability::SteadyClock]
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

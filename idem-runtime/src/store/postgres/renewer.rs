@@ -55,8 +55,7 @@ impl Renewer for PostgresRenewer {
             .bind(&claims)
             .bind(&fences)
             .bind(&lengths)
-            .bind(texts.clock_us())
-            .bind(texts.floor_us());
+            .bind(texts.clock_us());
         let rows = self.0.connections.fetch_all(query).await;
         let rows = rows.map_err(|error| store_error(&error))?;
         let held: HashSet<Vec<u8>> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();

@@ -4,16 +4,14 @@ use std::fmt;
 
 use crate::record::Standing;
 
-/// The store's time, from the clock or from a test, and not before what it was
-/// seen to be. `clock_timestamp` goes on inside of a statement that waits.
+/// The server's time, or a test's. `clock_timestamp` goes on inside of a
+/// statement that waits.
 macro_rules! now {
-    ($clock:literal, $floor:literal) => {
+    ($clock:literal) => {
         concat!(
-            "greatest(coalesce(",
+            "coalesce(",
             $clock,
-            "::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint), ",
-            $floor,
-            "::bigint)"
+            "::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)"
         )
     };
 }
@@ -89,7 +87,7 @@ macro_rules! columns {
 /// found: send it again.
 const RESERVE: &str = concat!(
     "with c as materialized (select ",
-    now!("$10", "$11"),
+    now!("$10"),
     " as now), \
      ins as (insert into {records} (id, operation, label, scope_digest, payload_digest, \
        payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
@@ -105,7 +103,7 @@ const RESERVE: &str = concat!(
 
 const FIND: &str = concat!(
     "select ",
-    now!("$2", "$3"),
+    now!("$2"),
     " as now, null::bigint as won, ",
     columns!("r."),
     " \
@@ -141,7 +139,7 @@ const SWAP_AUDITED: &str = concat!(
 /// The end of an attempt in one trip: the transition of the same name.
 const COMPLETE: &str = concat!(
     "with c as materialized (select ",
-    now!("$11", "$12"),
+    now!("$11"),
     " as now) \
      update {records} r set state = $4, finished_us = c.now, \
        expires_us = case when c.now > 9223372036854775807 - $5::bigint then null \
@@ -161,7 +159,7 @@ const COMPLETE: &str = concat!(
 /// other.
 const RENEW: &str = concat!(
     "with c as materialized (select ",
-    now!("$5", "$6"),
+    now!("$5"),
     " as now), \
      h as (select * from unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[]) \
        as h (id, claim, fence, lease_us)), \
@@ -177,13 +175,13 @@ const RENEW: &str = concat!(
 const SWEEP: &str = concat!(
     "delete from {records} where id in (select id from {records} \
      where expires_us is not null and expires_us < ",
-    now!("$1", "$2"),
-    " - $3::bigint \
+    now!("$1"),
+    " - $2::bigint \
      and state in (1, 2, 3) and version_applied is null \
-     order by expires_us limit $4 for update skip locked)"
+     order by expires_us limit $3 for update skip locked)"
 );
 
-const NOW: &str = concat!("select ", now!("$1", "$2"));
+const NOW: &str = concat!("select ", now!("$1"));
 
 /// A page of the records that stand as asked for: the time, the time before
 /// which a lease has lapsed, the id before, operation and limit. The answers

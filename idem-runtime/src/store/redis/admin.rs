@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::fields::{Hash, WITHOUT_ANSWER};
 use super::rows::Rows;
 use super::together::together;
-use super::{RedisStore, number, scripts};
+use super::{RedisStore, number, scripts, time_us};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
 use crate::record::{Note, Record, Standing, State};
@@ -88,7 +88,7 @@ impl RedisStore {
         for (id, values) in ids.iter().zip(found) {
             records.extend(Hash::without_answer(values).record(id)?);
         }
-        Ok((self.at(&time)?, records))
+        Ok((time_us(&time)?, records))
     }
 
     async fn fields(
@@ -102,7 +102,7 @@ impl RedisStore {
 
     async fn now_us(&self) -> Result<i64, StoreError> {
         let (time, _) = self.fields(&[self.shared.keys.meta()]).await?;
-        self.at(&time)
+        time_us(&time)
     }
 }
 

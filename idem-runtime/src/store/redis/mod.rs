@@ -74,7 +74,7 @@ use crate::fault;
 use crate::record::State;
 use crate::store::sql::{damaged, fixed};
 use crate::store::swap::{self, Rows as _};
-use crate::sync::{Arc, AtomicI64, Ordering};
+use crate::sync::Arc;
 use crate::transition;
 
 /// A store in Redis; see the [module page](self).
@@ -90,9 +90,6 @@ struct Shared {
     source: Source,
     keys: Keys,
     clock: Option<Arc<dyn Clock>>,
-    /// The latest time that a server told: it may step back, or be another
-    /// server's; the store's time does not.
-    latest_us: AtomicI64,
 }
 
 impl fmt::Debug for RedisStore {
@@ -134,19 +131,11 @@ impl RedisStore {
         T::from_redis_value(reply).map_err(|_| unreadable())
     }
 
-    /// The first two arguments of a script that asks for the time.
+    /// The first argument of a script that asks for the time.
     fn time_args(&self) -> Vec<Vec<u8>> {
         let clock = self.shared.clock.as_ref();
         let clock = clock.map_or_else(String::new, |clock| clock.unix_us().to_string());
-        let floor = self.shared.latest_us.load(Ordering::SeqCst).to_string();
-        vec![clock.into_bytes(), floor.into_bytes()]
-    }
-
-    /// Notes the time that a script told.
-    fn at(&self, time: &str) -> Result<i64, StoreError> {
-        let now_us = time.parse().map_err(|_| damaged("time"))?;
-        self.shared.latest_us.fetch_max(now_us, Ordering::SeqCst);
-        Ok(now_us)
+        vec![clock.into_bytes()]
     }
 
     fn ends(&self) -> RedisRows<'_> {
@@ -182,9 +171,7 @@ impl RedisStore {
         fields.append_to(&mut args);
         let of = [keys.record(&holder.id), keys.open_of(&holder.id)];
         let time: Option<String> = self.run(&scripts::COMPLETE, &of, &args).await?;
-        time.map(|time| self.at(&time))
-            .transpose()
-            .map(|at| at.is_some())
+        Ok(time.is_some())
     }
 
     /// Extends a lease if it is the holder's.
@@ -199,6 +186,11 @@ impl RedisStore {
         let of = [self.shared.keys.record(&holder.id)];
         self.run(&scripts::RENEW, &of, &args).await
     }
+}
+
+/// Reads the time that a script told.
+fn time_us(time: &str) -> Result<i64, StoreError> {
+    time.parse().map_err(|_| damaged("time"))
 }
 
 /// A number as an argument of a script; none is empty.
@@ -290,7 +282,11 @@ impl Store for RedisStore {
     }
 
     fn lacks(&self) -> &'static [Capability] {
-        &[Capability::ListFinished, Capability::Sweep]
+        &[
+            Capability::ListFinished,
+            Capability::SteadyClock,
+            Capability::Sweep,
+        ]
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

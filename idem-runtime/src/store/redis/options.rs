@@ -11,7 +11,7 @@ use super::keys::Keys;
 use super::{RedisStore, Shared};
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::sync::{Arc, AtomicI64};
+use crate::sync::Arc;
 
 /// How to open a [`RedisStore`].
 #[derive(Clone)]
@@ -104,7 +104,6 @@ impl RedisOptions {
                 source,
                 keys,
                 clock: self.clock,
-                latest_us: AtomicI64::new(0),
             }),
         })
     }

@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, Hash};
 use super::scripts::{self, Script};
-use super::{RedisStore, number};
+use super::{RedisStore, number, time_us};
 use crate::error::StoreError;
 use crate::identity::RecordId;
 use crate::record::{Record, State};
@@ -43,7 +43,7 @@ impl<'a> Rows<'a> {
 
     fn looked(&self, id: &RecordId, time: &str, flat: Vec<Vec<u8>>) -> Result<Looked, StoreError> {
         Ok(Looked {
-            now_us: self.store.at(time)?,
+            now_us: time_us(time)?,
             record: Hash::of_flat(flat).record(id)?,
         })
     }

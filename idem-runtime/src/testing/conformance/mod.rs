@@ -186,6 +186,7 @@ const TOPICS: &[&[Case]] = &[
     give_back::CASES,
     give_back::SWEPT,
     expiry::CASES,
+    expiry::STEADY,
     sweep::CASES,
     race::CASES,
     key::CASES,

@@ -2,7 +2,7 @@
 -- or nothing if the record is not this holder's to end.
 --
 -- KEYS: the record, the open records of its bucket.
--- ARGV: clock, floor, id, claim, fence; the TTL, or nothing; for how many
+-- ARGV: clock, id, claim, fence; the TTL, or nothing; for how many
 -- milliseconds the server keeps it, or nothing; whether its version counts as
 -- applied; the fields of the end that need no time, as names and values.
 
@@ -19,27 +19,27 @@ end
 
 local seen = redis.call('HMGET', KEYS[1], 'state', 'claim', 'fence', 'v_running', 'v_applied')
 local state, claim, fence, running, applied = unpack(seen)
-if claim ~= ARGV[4] or fence ~= ARGV[5] or (state ~= '0' and state ~= '4') then
+if claim ~= ARGV[3] or fence ~= ARGV[4] or (state ~= '0' and state ~= '4') then
   return false
 end
-local time = now(ARGV[1], ARGV[2])
-redis.call('ZREM', KEYS[2], ARGV[3])
+local time = now(ARGV[1])
+redis.call('ZREM', KEYS[2], ARGV[2])
 redis.call('HDEL', KEYS[1], 'lease', 'expires', 'since', 'not_before', 'reason', 'codec', 'failed',
   'answer', 'digest', 'v_recorded', 'v_running', 'recorded_fp')
-redis.call('HSET', KEYS[1], 'finished', time, unpack(ARGV, 9))
-local expires = ARGV[6] ~= '' and plus(time, ARGV[6])
+redis.call('HSET', KEYS[1], 'finished', time, unpack(ARGV, 8))
+local expires = ARGV[5] ~= '' and plus(time, ARGV[5])
 if expires then
   redis.call('HSET', KEYS[1], 'expires', expires)
 end
 if running then
   redis.call('HSET', KEYS[1], 'v_recorded', running)
-  if ARGV[8] == '1' and (not applied or is_less(applied, running)) then
+  if ARGV[7] == '1' and (not applied or is_less(applied, running)) then
     applied = running
     redis.call('HSET', KEYS[1], 'v_applied', applied)
   end
 end
 -- The highest version applied is what makes a late message stale: it stays.
-if ARGV[7] ~= '' and not applied then
-  redis.call('PEXPIRE', KEYS[1], ARGV[7])
+if ARGV[6] ~= '' and not applied then
+  redis.call('PEXPIRE', KEYS[1], ARGV[6])
 end
 return time

@@ -1,4 +1,4 @@
 -- What stands there.
 --
--- KEYS: the record. ARGV: clock, floor.
-return {now(ARGV[1], ARGV[2]), false, redis.call('HGETALL', KEYS[1])}
+-- KEYS: the record. ARGV: clock.
+return {now(ARGV[1]), false, redis.call('HGETALL', KEYS[1])}

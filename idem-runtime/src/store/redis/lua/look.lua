@@ -1,8 +1,8 @@
 -- Fields of several records of one bucket.
 --
--- KEYS: the records. ARGV: clock, floor, names of fields.
+-- KEYS: the records. ARGV: clock, names of fields.
 local records = {}
 for i, key in ipairs(KEYS) do
-  records[i] = redis.call('HMGET', key, unpack(ARGV, 3))
+  records[i] = redis.call('HMGET', key, unpack(ARGV, 2))
 end
-return {now(ARGV[1], ARGV[2]), records}
+return {now(ARGV[1]), records}

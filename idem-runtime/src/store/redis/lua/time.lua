@@ -1,15 +1,11 @@
 -- Times and lengths are microseconds as decimal texts: a number of Lua is exact
 -- only up to 2^53, which as a time is the year 2255.
 
--- The store's time: a test's clock or the server's, and not before what it was
--- seen to be.
-local function now(clock, floor)
+-- The store's time: a test's clock or the server's.
+local function now(clock)
   if clock == '' then
     local time = redis.call('TIME')
     clock = string.format('%s%06d', time[1], time[2])
-  end
-  if tonumber(floor) > tonumber(clock) then
-    return floor
   end
   return clock
 end
