@@ -81,10 +81,7 @@ mod tests {
         let all = conformance::cases().count();
         assert_eq!(report.executed.len() + report.not_run.len(), all);
         for case in &report.not_run {
-            assert!(
-                case.needs.is_some_and(|need| lacks.contains(&need)),
-                "{case}"
-            );
+            assert!(case.needs.iter().any(|need| lacks.contains(need)), "{case}");
         }
         let runs = |topic| report.executed.iter().any(|case| case.topic == topic);
         assert!(runs("reserve") && runs("sweep") && runs("race") && runs("version"));
