@@ -159,7 +159,7 @@ async fn what_is_stuck_is_counted_and_settled_once_with_a_note() {
 #[tokio::test]
 async fn a_list_of_what_is_finished_is_refused_with_a_reason() {
     let store = opened(&single(), &prefix()).await;
-    assert_eq!(store.lacks(), [Capability::ListFinished, Capability::Sweep]);
+    assert!(store.lacks().contains(&Capability::ListFinished));
     for standing in [Standing::Completed, Standing::Tombstone, Standing::Released] {
         let error = store.scan(&scan(standing)).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured);

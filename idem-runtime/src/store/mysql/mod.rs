@@ -506,16 +506,24 @@ impl Store for MySqlStore {
     }
 
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
-        let swept = self
-            .texts
-            .query(&self.texts.statements.sweep)
-            .bind(self.texts.clock_us())
-            .bind(request.grace_us)
-            .bind(i64::from(request.limit))
-            .execute(&self.pool)
-            .await
-            .map_err(|error| store_error(&error))?;
-        Ok(swept.rows_affected())
+        let mut tries = Tries::new();
+        while tries.again().await {
+            let swept = self
+                .texts
+                .query(&self.texts.statements.sweep)
+                .bind(self.texts.clock_us())
+                .bind(request.grace_us)
+                .bind(i64::from(request.limit))
+                .execute(&self.pool)
+                .await;
+            match swept {
+                Ok(swept) => return Ok(swept.rows_affected()),
+                // Whoever takes an expired key locks the same rows in another order.
+                Err(error) if is_conflict(&error) => {}
+                Err(error) => return Err(store_error(&error)),
+            }
+        }
+        Err(swap::in_the_way())
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {
