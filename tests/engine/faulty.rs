@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     LoseReply,
     /// The store does not do it, and says so.
     Refuse,
+    /// The store does not do it until somebody puts a setting right.
+    Forbid,
     /// The store does not do it, and never will.
     Break,
     /// The call never answers, and the store does it when the test says so:
@@ -94,6 +96,7 @@ impl Script {
                 Err(failed(StoreErrorKind::Transient).ambiguous())
             }
             Some(Fault::Refuse) => Err(failed(StoreErrorKind::Transient)),
+            Some(Fault::Forbid) => Err(failed(StoreErrorKind::Misconfigured)),
             Some(Fault::Break) => Err(failed(StoreErrorKind::Permanent)),
             Some(Fault::Hang) => {
                 let landing = Box::pin(async { drop(call.await) });

@@ -113,6 +113,20 @@ async fn an_answer_that_cannot_be_recorded_yet_is_recorded_in_the_background() {
 }
 
 #[tokio::test]
+async fn an_answer_is_kept_until_somebody_puts_the_stores_settings_right() {
+    let store = Faulty::default().on_end(vec![Fault::Forbid; 1_000]);
+    let (engine, runs) = (engine(&store).await, Runs::default());
+    let (answer, outcome) = call(&engine, &runs).await;
+    assert_eq!((answer, outcome.unwrap().recorded), (Ok(1), false));
+    assert_eq!(engine.stats().attempts, 1, "the attempt goes on");
+    store.heal();
+    idle(&engine).await;
+    let (answer, outcome) = call(&engine, &runs).await;
+    assert_eq!((answer, outcome.unwrap().how), (Ok(1), How::Replayed));
+    assert_eq!(runs.count(), 1);
+}
+
+#[tokio::test]
 async fn while_it_is_told_in_the_background_the_lease_is_renewed() {
     let store = Faulty::default().on_end(vec![Fault::Refuse; 1_000]);
     let engine = Engine::builder(store.clone())

@@ -89,6 +89,9 @@ pub(crate) async fn tell(attempt: Attempt, end: End) -> (Told, Option<crate::sin
                 }
                 tokio::time::sleep(pause).await;
             }
+            // A password that was changed, a grant, a table: somebody may put it
+            // right while this process still has the answer.
+            Err(error) if error.kind() == StoreErrorKind::Misconfigured => break,
             Err(error) => {
                 // Trying again will not help: the lease lapses, and the record
                 // says truthfully that the outcome is unknown.
@@ -114,7 +117,7 @@ async fn keep_telling(attempt: Attempt, end: End) {
                 told(attempt, &end, written);
                 return;
             }
-            Err(error) if error.kind() == StoreErrorKind::Transient => {}
+            Err(error) if error.kind() != StoreErrorKind::Permanent => {}
             Err(error) => {
                 telemetry::not_recorded(&attempt.state, end.step(), &error);
                 attempt.end();

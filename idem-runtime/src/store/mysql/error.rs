@@ -83,7 +83,7 @@ pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
             (StoreErrorKind::Transient, "the MySQL server is read-only")
         }
         1153 => (
-            StoreErrorKind::Misconfigured,
+            StoreErrorKind::Permanent,
             "the answer is larger than the server's `max_allowed_packet`",
         ),
         _ => (
