@@ -5,7 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crate::journal::{self, Effect, Told};
+use crate::victim::{GRACE, LEASE};
 use crate::workload::SHORT;
+
+/// A lease and its grace, in the store's time.
+#[expect(clippy::cast_possible_truncation, reason = "600,000")]
+const OVER_US: i64 = (LEASE.as_micros() + GRACE.as_micros()) as i64;
 
 /// A stretch of time in which a store's processes were held up.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +29,9 @@ pub(crate) struct Verdict {
     pub(crate) told: BTreeMap<String, usize>,
     /// Second effects that the guarantee table allows.
     pub(crate) allowed: usize,
+    /// Takeovers of leases that were over by the store's clock, without a fault
+    /// that would say why: a busy machine renews late.
+    pub(crate) late: usize,
     pub(crate) violations: Vec<String>,
 }
 
@@ -45,6 +53,11 @@ pub(crate) fn audit(folder: &Path, settled: &[Told], disturbed: &[Disturbance]) 
     verdict.keys = keys.len();
     for ((operation, key), effects) in &keys {
         runs(operation, *key, effects, disturbed, &mut verdict);
+    }
+    // Many would be renewals that do not work.
+    if verdict.late * 500 > verdict.effects + 500 {
+        let late = format!("{} leases were over for no reason", verdict.late);
+        verdict.violations.push(late);
     }
     for line in settled {
         // Whatever happened, a key is answered, refused or unknown by now.
@@ -144,6 +157,8 @@ fn runs(
             let same = d.pid.is_none_or(|pid| pid == one.pid);
             same && d.from_us <= next.began_us && d.to_us >= one.began_us
         });
+        // A fence is the time of its reservation.
+        let over = next.fence - one.fence >= OVER_US;
         match operation {
             "refuse" | "abandon" => wrong("a second run", pair),
             "expire" => {
@@ -155,9 +170,11 @@ fn runs(
             // At least once, as its name says: after a panic, a kill, or a pause
             // past the lease, and then also side by side.
             "rerun" if one.panics || held_up => verdict.allowed += 1,
+            "rerun" if over => verdict.late += 1,
             "rerun" => wrong("ran again although nothing was in doubt", pair),
             // The probe looked before the earlier one, held up, had its effect.
             "recover" if one.at_us >= next.began_us && held_up => verdict.allowed += 1,
+            "recover" if one.at_us >= next.began_us && over => verdict.late += 1,
             "recover" => wrong("ran again although the effect could be seen", pair),
             _ => wrong("not an operation", pair),
         }

@@ -62,12 +62,13 @@ fn report(kind: Kind, faults: &[Fault], verdict: &Verdict) {
         .map(|(how, count)| format!("{count} {how}"))
         .collect();
     println!(
-        "{:<20} {} keys, {} runs, {} violations, {} second runs that rerun and recover allow",
+        "{:<20} {} keys, {} runs, {} violations, {} second runs that rerun and recover allow, {} late",
         kind.name(),
         verdict.keys,
         verdict.effects,
         verdict.violations.len(),
         verdict.allowed,
+        verdict.late,
     );
     println!("    callers: {}", told.join(", "));
     println!("    faults:  {}", faults.join(", "));
