@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use idem::identity::{Fingerprint, RecordId};
-use idem::record::{Claim, Recorded};
+use idem::record::{Claim, Recorded, VersionBytes};
 use idem::store::{
     Complete, Ending, Holder, Reserve, Reserved, Store, Sweep, Takeover, Won, Written,
 };
@@ -26,6 +26,7 @@ on_each_server! {
     an_answer_under_another_claim_is_not_recorded,
     an_answer_under_another_fence_is_not_recorded,
     an_answer_for_what_is_not_running_is_not_recorded,
+    an_applied_version_never_sinks,
     an_expiry_on_a_running_or_unknown_row_is_not_swept,
 }
 
@@ -239,6 +240,30 @@ async fn an_answer_for_what_is_not_running_is_not_recorded(server: Server) {
         assert_ne!(written, Written::Done, "{state}");
         assert_eq!(stands, state);
     }
+}
+
+async fn an_applied_version_never_sinks(server: Server) {
+    let mut scene = Scene::new(server).await;
+    let request = Reserve {
+        version: VersionBytes::new(vec![5]),
+        ..rerun(7, 1)
+    };
+    let Reserved::Won(won) = scene.store.reserve(&request).await.unwrap() else {
+        panic!("the key is fresh");
+    };
+    let applied = scene.session.bytes(&[9]);
+    let change = format!("update {{records}} set version_applied = {applied}");
+    scene.sql(&change).await;
+    let holder = holder(&won, 7);
+    let complete = Complete {
+        holder,
+        ending: Ending::Answer(Recorded::new(&holder.id, "json", false, b"1".to_vec())),
+        ttl_us: None,
+    };
+    let written = scene.store.complete(&complete).await.unwrap();
+    assert_eq!(written, Written::Done);
+    let stays = format!("case when version_applied = {applied} then 1 else 0 end");
+    assert_eq!(scene.number(&stays).await, 1);
 }
 
 async fn an_expiry_on_a_running_or_unknown_row_is_not_swept(server: Server) {

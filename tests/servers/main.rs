@@ -32,6 +32,8 @@ mod mysql;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod operators;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 #[path = "../engine/polled.rs"]

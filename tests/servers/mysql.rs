@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use idem::identity::{Fingerprint, RecordId};
-use idem::record::{Claim, Note, Standing};
+use idem::record::Standing;
 use idem::sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 use idem::sqlx::{AssertSqlSafe, raw_sql};
 use idem::store::mysql::Dialect;
-use idem::store::{
-    Count, Finding, MySqlStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin as _, Takeover,
-    Written,
-};
+use idem::store::{Finding, MySqlStore, Reserved, Store, StoreAdmin as _, Written};
 use idem::testing::ManualClock;
 use idem::testing::conformance::{self, Harness};
-use idem::transition::Settlement;
 use idem::{Engine, Error, StoreError, StoreErrorKind};
 use tokio::sync::Barrier;
+
+use crate::operators::{
+    not_done, rerun, scan, shows_an_attempt_without_a_lease_as_unknown, standing,
+};
 
 fn url() -> String {
     crate::url("IDEM_TEST_MYSQL_URL")
@@ -188,26 +187,6 @@ async fn a_url_makes_an_engine_with_its_schema() {
     idem::connect(&url()).await.unwrap();
 }
 
-const LEASE: i64 = 30_000_000;
-const GRACE: i64 = 5_000_000;
-
-fn rerun(claim: u8) -> Reserve {
-    Reserve {
-        id: RecordId::from_bytes([7; 32]),
-        operation: "shop.charge".to_owned(),
-        label: None,
-        scope: None,
-        fingerprint: Fingerprint::from_bytes([1; 32]),
-        elements: Vec::new(),
-        claim: Claim::from_bytes([claim; 16]),
-        lease_us: LEASE,
-        grace_us: GRACE,
-        takeover: Takeover::Rerun,
-        max_takeovers: 5,
-        version: None,
-    }
-}
-
 /// Runs SQL of which `{…}` are the tables' names.
 async fn execute(prefix: &str, sql: &str) {
     let sql = sql.replace('{', prefix).replace('}', "");
@@ -215,34 +194,6 @@ async fn execute(prefix: &str, sql: &str) {
         .execute(&pool().await)
         .await
         .unwrap();
-}
-
-fn scan(standing: Standing) -> Scan {
-    Scan {
-        standing,
-        operation: None,
-        grace_us: GRACE,
-        after: None,
-        limit: 10,
-    }
-}
-
-async fn standing(store: &MySqlStore, standing: Standing) -> usize {
-    store.scan(&scan(standing)).await.unwrap().records.len()
-}
-
-/// Settles the one record as not done.
-async fn not_done(store: &MySqlStore) -> Settle {
-    let seen = store.get(&rerun(1).id).await.unwrap().unwrap();
-    Settle {
-        id: seen.record.id,
-        fence: seen.record.fence,
-        settlement: Settlement::NotDone,
-        force: true,
-        ttl_us: None,
-        grace_us: GRACE,
-        note: Note::new("ops", "looked at the gateway").unwrap(),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -309,28 +260,8 @@ async fn a_change_that_cannot_be_audited_is_not_made() {
 async fn an_attempt_without_a_lease_is_shown_as_unknown_and_settled() {
     let prefix = prefix();
     let store = migrated(&prefix).await;
-    store.reserve(&rerun(1)).await.unwrap();
-    execute(&prefix, "update {records} set lease_until_us = null").await;
-    assert_eq!(standing(&store, Standing::Unknown).await, 1);
-    assert_eq!(standing(&store, Standing::InProgress).await, 0);
-    assert_eq!(standing(&store, Standing::Lapsed).await, 0);
-    let counts = store
-        .count(&Count {
-            grace_us: GRACE,
-            finished: false,
-        })
-        .await
-        .unwrap();
-    assert_eq!(
-        (counts.in_progress, counts.lapsed, counts.unknown),
-        (0, 0, 1)
-    );
-    assert_eq!(counts.oldest_started_us, None);
-    let request = Settle {
-        force: false,
-        ..not_done(&store).await
-    };
-    assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
+    let unlease = execute(&prefix, "update {records} set lease_until_us = null");
+    shows_an_attempt_without_a_lease_as_unknown(&store, unlease).await;
 }
 
 async fn indexes(prefix: &str) -> Vec<String> {

@@ -4,19 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use idem::identity::{Fingerprint, RecordId};
-use idem::record::{Claim, Note, Standing};
+use idem::record::Standing;
 use idem::sqlx::postgres::{PgPool, PgPoolOptions};
 use idem::sqlx::{AssertSqlSafe, raw_sql};
-use idem::store::{
-    Count, Finding, PostgresStore, Reserve, Reserved, Scan, Settle, Store, StoreAdmin as _, Sweep,
-    Takeover, Written,
-};
+use idem::store::{Finding, PostgresStore, Reserved, Store, StoreAdmin as _, Written};
 use idem::testing::ManualClock;
 use idem::testing::conformance::{self, Harness};
-use idem::transition::Settlement;
 use idem::{Engine, Error, StoreError, StoreErrorKind};
 use tokio::sync::Barrier;
+
+use crate::operators::{not_done, rerun, scan, shows_an_attempt_without_a_lease_as_unknown};
 
 fn url() -> String {
     crate::url("IDEM_TEST_POSTGRES_URL")
@@ -234,104 +231,6 @@ async fn a_url_makes_an_engine_with_its_schema() {
     idem::connect(&url()).await.unwrap();
 }
 
-const LEASE: i64 = 30_000_000;
-const GRACE: i64 = 5_000_000;
-
-fn rerun(claim: u8) -> Reserve {
-    Reserve {
-        id: RecordId::from_bytes([7; 32]),
-        operation: "shop.charge".to_owned(),
-        label: None,
-        scope: None,
-        fingerprint: Fingerprint::from_bytes([1; 32]),
-        elements: Vec::new(),
-        claim: Claim::from_bytes([claim; 16]),
-        lease_us: LEASE,
-        grace_us: GRACE,
-        takeover: Takeover::Rerun,
-        max_takeovers: 5,
-        version: None,
-    }
-}
-
-/// Lets a caller see a record that it may take over, changes it by `change`
-/// before the caller writes, and returns what the caller is told.
-async fn changed_meanwhile(prepare: &'static str, change: &'static str) -> Reserved {
-    let prefix = prefix();
-    let store = migrated(&prefix).await;
-    let first = store.reserve(&rerun(1)).await.unwrap();
-    assert!(matches!(first, Reserved::Won(_)));
-    let table = format!("{prefix}records");
-    let pool = pool().await;
-    let run = |sql: &str| AssertSqlSafe(sql.replace("{records}", &table));
-    raw_sql(run(prepare)).execute(&pool).await.unwrap();
-
-    let mut holder = pool.begin().await.unwrap();
-    raw_sql(run("select 1 from {records} for update"))
-        .execute(&mut *holder)
-        .await
-        .unwrap();
-    let taker = tokio::spawn({
-        let store = store.clone();
-        async move { store.reserve(&rerun(2)).await.unwrap() }
-    });
-    // Until the caller's write waits for the row.
-    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
-        and query like 'update \"{records}\"%'";
-    loop {
-        let count: i64 = idem::sqlx::query_scalar(run(waits))
-            .fetch_one(&pool)
-            .await
-            .unwrap();
-        if count > 0 {
-            break;
-        }
-        assert!(!taker.is_finished(), "it did not wait");
-        tokio::task::yield_now().await;
-    }
-    raw_sql(run(change)).execute(&mut *holder).await.unwrap();
-    holder.commit().await.unwrap();
-    taker.await.unwrap()
-}
-
-#[tokio::test]
-async fn a_lease_that_is_renewed_before_a_taker_writes_is_not_taken_over() {
-    let told = changed_meanwhile(
-        "update {records} set lease_until_us = 1",
-        "update {records} set lease_until_us = started_us + 3600000000",
-    )
-    .await;
-    assert!(matches!(told, Reserved::InProgress { .. }), "{told:?}");
-}
-
-#[tokio::test]
-async fn an_outcome_that_is_healed_before_a_taker_writes_is_replayed() {
-    let told = changed_meanwhile(
-        "update {records} set state = 4, lease_until_us = null, reason = 2",
-        "update {records} set state = 2, reason = null, finished_us = started_us, codec = 'json',
-            failed = false, answer = '1', answer_digest = payload_digest",
-    )
-    .await;
-    assert!(matches!(told, Reserved::Completed { .. }), "{told:?}");
-}
-
-#[tokio::test]
-async fn an_expiry_on_a_running_or_unknown_row_is_not_believed() {
-    let prefix = prefix();
-    let store = migrated(&prefix).await;
-    store.reserve(&rerun(1)).await.unwrap();
-    let pool = pool().await;
-    for state in [0, 4] {
-        let sql = format!("update \"{prefix}records\" set state = {state}, expires_us = 1");
-        raw_sql(AssertSqlSafe(sql)).execute(&pool).await.unwrap();
-        let sweep = Sweep {
-            limit: 10,
-            grace_us: 0,
-        };
-        assert_eq!(store.sweep(&sweep).await.unwrap(), 0);
-    }
-}
-
 /// Runs SQL of which `{…}` are the tables' names.
 async fn execute(prefix: &str, sql: &str) {
     let sql = sql.replace('{', prefix).replace('}', "");
@@ -339,34 +238,6 @@ async fn execute(prefix: &str, sql: &str) {
         .execute(&pool().await)
         .await
         .unwrap();
-}
-
-fn scan(standing: Standing) -> Scan {
-    Scan {
-        standing,
-        operation: None,
-        grace_us: GRACE,
-        after: None,
-        limit: 10,
-    }
-}
-
-async fn standing(store: &PostgresStore, standing: Standing) -> usize {
-    store.scan(&scan(standing)).await.unwrap().records.len()
-}
-
-/// Settles the one record as not done.
-async fn not_done(store: &PostgresStore) -> Settle {
-    let seen = store.get(&rerun(1).id).await.unwrap().unwrap();
-    Settle {
-        id: seen.record.id,
-        fence: seen.record.fence,
-        settlement: Settlement::NotDone,
-        force: true,
-        ttl_us: None,
-        grace_us: GRACE,
-        note: Note::new("ops", "looked at the gateway").unwrap(),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -436,26 +307,6 @@ async fn a_change_that_cannot_be_audited_is_not_made() {
 async fn an_attempt_without_a_lease_is_shown_as_unknown_and_settled() {
     let prefix = prefix();
     let store = migrated(&prefix).await;
-    store.reserve(&rerun(1)).await.unwrap();
-    execute(&prefix, "update {records} set lease_until_us = null").await;
-    assert_eq!(standing(&store, Standing::Unknown).await, 1);
-    assert_eq!(standing(&store, Standing::InProgress).await, 0);
-    assert_eq!(standing(&store, Standing::Lapsed).await, 0);
-    let counts = store
-        .count(&Count {
-            grace_us: GRACE,
-            finished: false,
-        })
-        .await
-        .unwrap();
-    assert_eq!(
-        (counts.in_progress, counts.lapsed, counts.unknown),
-        (0, 0, 1)
-    );
-    assert_eq!(counts.oldest_started_us, None);
-    let request = Settle {
-        force: false,
-        ..not_done(&store).await
-    };
-    assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
+    let unlease = execute(&prefix, "update {records} set lease_until_us = null");
+    shows_an_attempt_without_a_lease_as_unknown(&store, unlease).await;
 }

@@ -226,5 +226,7 @@ pub(crate) fn sound(before: Option<&Record>, after: &Record, won: bool) {
     assert!(!open || after.expires_us.is_none(), "it would be forgotten");
     assert!(after.state != State::InProgress || after.lease_until_us.is_some());
     assert!(after.state != State::Completed || after.answer.is_some());
+    assert!(after.state != State::Completed || after.reason.is_none());
+    assert!(after.state != State::Tombstone || after.answer.is_none());
     assert!(after.takeovers >= 0 && after.attempt >= 0);
 }

@@ -377,3 +377,36 @@ fn a_settled_version_is_recorded_as_that_version() {
     scene.record = decision.write;
     assert_eq!(effect(&scene, "version 5").0, "won", "it was not done");
 }
+
+#[test]
+fn a_call_without_a_version_is_not_a_newer_one() {
+    let scene = Scene::of("5 running");
+    let other = another_payload(request(9));
+    let decision = transition::reserve(scene.record.as_ref(), &other, scene.now_us);
+    assert!(matches!(decision.reply, Reserved::Mismatch { .. }));
+    assert_eq!(decision.write, None);
+}
+
+#[test]
+fn an_applied_version_never_sinks() {
+    let mut scene = Scene::of("5 running");
+    let record = scene.record.as_mut().unwrap();
+    record.version_applied = Some(version(9));
+    let decision = transition::complete(
+        scene.record.as_ref(),
+        &complete(scene.holder, ending("late")),
+        scene.now_us,
+    );
+    assert_eq!(decision.reply, Written::Done);
+    assert_eq!(decision.write.unwrap().version_applied, Some(version(9)));
+    let decision = transition::settle(
+        scene.record.as_ref(),
+        &Settle {
+            force: true,
+            ..settle(scene.holder, settlement_of("operator"))
+        },
+        scene.now_us,
+    );
+    assert_eq!(decision.reply, Written::Done);
+    assert_eq!(decision.write.unwrap().version_applied, Some(version(9)));
+}

@@ -413,8 +413,8 @@ impl Store for PostgresStore {
             .bind(answer.map(|answer| answer.bytes.as_slice()))
             .bind(answer.map(|answer| answer.digest.as_slice()))
             .bind(self.texts.clock_us());
-        match self.connections.fetch_optional(query).await {
-            Ok(Some(_)) => {
+        match self.connections.execute(query).await {
+            Ok(done) if done.rows_affected() == 1 => {
                 fault::point("complete-committed").await;
                 Ok(Written::Done)
             }

@@ -151,8 +151,7 @@ const COMPLETE: &str = concat!(
        version_applied = case when $8 = false and r.version_running is not null \
            and (r.version_applied is null or r.version_applied < r.version_running) \
          then r.version_running else r.version_applied end \
-     from c where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state in (0, 4) \
-     returning c.now"
+     from c where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state in (0, 4)"
 );
 
 /// Locked in the order of their ids, so that two batches cannot block each

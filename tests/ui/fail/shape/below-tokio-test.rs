@@ -1,7 +1,7 @@
 use idem::{Error, idempotent};
 
 fn block_on<T>(_: impl Future<Output = T>) -> T {
-    todo!()
+    std::process::abort()
 }
 
 // What is left below `#[tokio::test]`.
