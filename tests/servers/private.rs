@@ -46,6 +46,9 @@ impl Private {
                     command.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
                     command.args(["--skip-test-db", "--skip-log-bin"]);
                     command.arg(format!("--datadir={}", data.display()));
+                    // A server that starts removes what looks like a temporary table
+                    // of an earlier one from its tmpdir, so no two may share one.
+                    command.arg(format!("--tmpdir={}", private.folder.path().display()));
                     command
                 }
                 Server::Redis => as_user("redis", PathBuf::from("true")),
@@ -141,6 +144,7 @@ impl Private {
                 let mut command = as_user("mysql", PathBuf::from("eatmydata"));
                 command.args(["mariadbd", "--no-defaults", "--bind-address=127.0.0.1"]);
                 command.arg(format!("--datadir={}", data.display()));
+                command.arg(format!("--tmpdir={folder}"));
                 command.arg(format!("--port={port}"));
                 command.arg(format!("--socket={folder}/socket"));
                 command.arg(format!("--pid-file={folder}/pid"));
