@@ -2,6 +2,8 @@
 //! events breaks what a record promises.
 
 #[cfg(test)]
+mod row;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
 mod script;

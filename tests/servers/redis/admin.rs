@@ -6,13 +6,13 @@ use idem::StoreErrorKind;
 use idem::identity::RecordId;
 use idem::record::{Note, Standing, State, UnknownReason};
 use idem::store::{
-    Audited, Capability, Count, MarkUnknown, RedisStore, Reserve, Scan, Settle, Store as _,
-    StoreAdmin as _, Written,
+    Audited, Capability, Count, MarkUnknown, RedisStore, Release, Reserve, Scan, Settle,
+    Store as _, StoreAdmin as _, Written,
 };
 use idem::testing::ManualClock;
 use idem::transition::Settlement;
 
-use super::{GRACE, answer, both, id, opened, prefix, rerun, single, won};
+use super::{GRACE, answer, both, id, opened, prefix, raw, rerun, single, won};
 
 fn scan(standing: Standing) -> Scan {
     Scan {
@@ -165,4 +165,39 @@ async fn a_list_of_what_is_finished_is_refused_with_a_reason() {
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
         assert!(error.to_string().contains("by its id"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn what_has_ended_is_in_no_index_of_open_records() {
+    let (url, prefix) = (single(), prefix());
+    let store = opened(&url, &prefix).await;
+    let mut holders = Vec::new();
+    for key in 0..3 {
+        holders.push(won(&store, &rerun(key, 1)).await);
+    }
+    let keys: Vec<_> = (0..3)
+        .map(|key| format!("{{{prefix}:{key:02x}}}:open"))
+        .collect();
+    let indexed = async || {
+        let mut counts = Vec::new();
+        for key in &keys {
+            counts.push(raw::<u32>(&url, &["ZCARD", key]).await);
+        }
+        counts
+    };
+    assert_eq!(indexed().await, [1, 1, 1]);
+    store.complete(&answer(holders[0])).await.unwrap();
+    let released = Release {
+        holder: holders[1],
+        ttl_us: None,
+        probed: false,
+    };
+    store.release(&released).await.unwrap();
+    let unknown = MarkUnknown {
+        holder: holders[2],
+        reason: UnknownReason::Panicked,
+        undecided_retry_us: None,
+    };
+    store.mark_unknown(&unknown).await.unwrap();
+    assert_eq!(indexed().await, [0, 0, 1]);
 }

@@ -23,6 +23,7 @@ super::topic!("admin" needs Admin:
     a_page_shows_records_in_full_but_for_the_answer,
     a_record_is_shown_as_it_was_reserved,
     an_absent_record_is_not_there_to_see,
+    an_ended_attempt_that_is_renewed_stays_as_it_is,
     what_is_open_is_counted,
     a_doubt_counts_from_its_beginning,
 );
@@ -290,6 +291,20 @@ async fn an_absent_record_is_not_there_to_see(b: &Bench) {
     b.take(1).await;
     assert_eq!(done(b.admin().get(&id(2)).await), None);
     assert_eq!(done(b.admin().audit(&id(2)).await), []);
+}
+
+async fn an_ended_attempt_that_is_renewed_stays_as_it_is(b: &Bench) {
+    let answered = b.answered(1, &text(1, "a")).await;
+    let marked = b.take(2).await;
+    let reason = UnknownReason::Failed;
+    assert_eq!(b.mark_unknown(marked.holder, reason).await, Written::Done);
+    let released = b.take(3).await;
+    assert_eq!(b.release(released.holder).await, Written::Done);
+    for (key, attempt) in [(1, answered), (2, marked), (3, released)] {
+        let before = b.see(key).await.record;
+        assert!(!b.renew(attempt.holder).await);
+        assert_eq!(b.see(key).await.record, before, "key {key}");
+    }
 }
 
 async fn what_is_open_is_counted(b: &Bench) {

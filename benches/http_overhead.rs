@@ -9,7 +9,7 @@
 //! **Run** it:
 //!
 //! ```text
-//! cargo run --release --features http-peers --example http_overhead
+//! cargo bench --manifest-path benches/Cargo.toml --bench http_overhead
 //! ```
 //!
 //! Rounds of all variants are interleaved, so that what else the machine does hits all of them. It
