@@ -162,6 +162,8 @@ mod singleflight;
 pub mod store;
 mod sync;
 pub mod telemetry;
+#[cfg(feature = "_sql")]
+pub mod transaction;
 pub mod transition;
 
 #[cfg(feature = "testing")]

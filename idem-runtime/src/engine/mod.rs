@@ -74,6 +74,9 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) identity: Identity,
+    /// The instance id of the store, as it was pinned.
+    #[cfg(feature = "_sql")]
+    pub(crate) instance: [u8; 16],
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) flights: Arc<Flights>,
