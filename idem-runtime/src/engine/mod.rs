@@ -13,6 +13,8 @@ pub(crate) mod rehearsal;
 pub(crate) mod renewal;
 pub(crate) mod site;
 mod tracker;
+#[cfg(feature = "_sql")]
+mod within;
 
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ use self::operations::Operations;
 pub use self::plain::PlainCall;
 use self::renewal::Renewals;
 use self::tracker::Tracker;
+#[cfg(feature = "_sql")]
+pub use self::within::TxCall;
 use crate::clock::{Clock, micros};
 use crate::context;
 use crate::error::{Error, StoreError};
