@@ -166,7 +166,6 @@ mod singleflight;
 pub mod store;
 mod sync;
 pub mod telemetry;
-#[cfg(feature = "_sql")]
 pub mod transaction;
 pub mod transition;
 
@@ -177,7 +176,6 @@ pub use self::answer::policy as on_error;
 pub use self::canonical::optional;
 pub use self::clock::{Clock, SystemClock};
 pub use self::context::{Context, context};
-#[cfg(feature = "_sql")]
 pub use self::engine::TxCall;
 pub use self::engine::{Drained, Engine, EngineBuilder, PlainCall, Stats, connect, install};
 pub use self::error::{Error, StoreError, StoreErrorKind};

@@ -52,7 +52,6 @@ pub(crate) struct AttemptState {
 
 impl AttemptState {
     /// Makes the state of an attempt in its caller's transaction.
-    #[cfg(feature = "_sql")]
     pub(crate) fn in_transaction(
         #[cfg_attr(
             not(feature = "testing"),

@@ -173,7 +173,6 @@ impl EngineBuilder {
             inner: Arc::new(Inner {
                 store: self.store,
                 identity,
-                #[cfg(feature = "_sql")]
                 instance: meta.instance,
                 clock: self.clock,
                 limits: self.limits,

@@ -13,7 +13,6 @@ pub(crate) mod rehearsal;
 pub(crate) mod renewal;
 pub(crate) mod site;
 mod tracker;
-#[cfg(feature = "_sql")]
 mod within;
 
 use std::time::Duration;
@@ -28,7 +27,6 @@ use self::operations::Operations;
 pub use self::plain::PlainCall;
 use self::renewal::Renewals;
 use self::tracker::Tracker;
-#[cfg(feature = "_sql")]
 pub use self::within::TxCall;
 use crate::clock::{Clock, micros};
 use crate::context;
@@ -79,7 +77,6 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) identity: Identity,
     /// The instance id of the store, as it was pinned.
-    #[cfg(feature = "_sql")]
     pub(crate) instance: [u8; 16],
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,

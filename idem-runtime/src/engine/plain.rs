@@ -39,7 +39,6 @@ impl PlainCall {
     }
 }
 
-#[cfg(feature = "_sql")]
 impl<M> PlainCall<policy::Store, M> {
     /// Makes this a call in the transaction that has begun on `conn`: reservation,
     /// body and answer commit or roll back with it.

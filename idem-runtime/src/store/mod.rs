@@ -48,7 +48,6 @@ pub mod sqlite;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod swap;
 pub mod tiered;
-#[cfg(feature = "_sql")]
 mod transactional;
 
 use std::fmt::Debug;
@@ -67,7 +66,6 @@ pub use self::redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
 pub use self::tiered::TieredStore;
-#[cfg(feature = "_sql")]
 pub use self::transactional::{Entrance, Transactional};
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
@@ -357,7 +355,6 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Returns the side for calls inside of their caller's transaction; none if
     /// records of this store cannot be written there.
-    #[cfg(feature = "_sql")]
     fn transactional(&self) -> Option<&dyn Transactional> {
         None
     }

@@ -1,7 +1,7 @@
 //! What may stand behind `tx`.
 
-use sqlx::Transaction;
-use sqlx::pool::PoolConnection;
+#[cfg(feature = "_sql")]
+use sqlx::{Transaction, pool::PoolConnection};
 
 use super::Session;
 
@@ -33,43 +33,47 @@ pub trait TxConnection: sealed::Sealed + Send {
 }
 
 mod sealed {
+    #[cfg(feature = "_sql")]
     use super::Session;
 
     pub trait Sealed {}
 
+    #[cfg(feature = "_sql")]
     /// A database whose stores keep records in a transaction of the caller's.
     pub trait Kind: sqlx::Database {
         fn session(conn: &mut Self::Connection) -> Session<'_>;
     }
 }
 
+#[cfg(feature = "_sql")]
 impl<DB: sealed::Kind> sealed::Sealed for Transaction<'_, DB> {}
+#[cfg(feature = "_sql")]
 impl<DB: sealed::Kind> TxConnection for Transaction<'_, DB> {
     fn session(&mut self) -> Session<'_> {
         DB::session(self)
     }
 }
 
+#[cfg(feature = "_sql")]
 impl<DB: sealed::Kind> sealed::Sealed for PoolConnection<DB> {}
+#[cfg(feature = "_sql")]
 impl<DB: sealed::Kind> TxConnection for PoolConnection<DB> {
     fn session(&mut self) -> Session<'_> {
         DB::session(self)
     }
 }
 
+#[cfg(feature = "_sql")]
 macro_rules! kind {
-    ($feature:literal, $database:ty, $conn:ty, $variant:ident) => {
-        #[cfg(feature = $feature)]
+    ($database:ty, $conn:ty, $variant:ident) => {
         impl sealed::Kind for $database {
             fn session(conn: &mut $conn) -> Session<'_> {
                 Session::$variant(conn)
             }
         }
 
-        #[cfg(feature = $feature)]
         impl sealed::Sealed for $conn {}
 
-        #[cfg(feature = $feature)]
         impl TxConnection for $conn {
             fn session(&mut self) -> Session<'_> {
                 Session::$variant(self)
@@ -78,6 +82,9 @@ macro_rules! kind {
     };
 }
 
-kind!("sqlite", sqlx::Sqlite, sqlx::SqliteConnection, Sqlite);
-kind!("postgres", sqlx::Postgres, sqlx::PgConnection, Postgres);
-kind!("mysql", sqlx::MySql, sqlx::MySqlConnection, MySql);
+#[cfg(feature = "sqlite")]
+kind!(sqlx::Sqlite, sqlx::SqliteConnection, Sqlite);
+#[cfg(feature = "postgres")]
+kind!(sqlx::Postgres, sqlx::PgConnection, Postgres);
+#[cfg(feature = "mysql")]
+kind!(sqlx::MySql, sqlx::MySqlConnection, MySql);

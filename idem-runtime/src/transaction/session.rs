@@ -1,5 +1,6 @@
 //! A caller's connection, of whichever database.
 
+#[cfg(feature = "_sql")]
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 use super::statements::Savepoint;
@@ -10,6 +11,10 @@ use crate::error::StoreError;
 /// Which variants there are depends on the features.
 #[non_exhaustive]
 pub enum Session<'c> {
+    /// There is no database.
+    #[cfg(not(feature = "_sql"))]
+    #[doc(hidden)]
+    None(std::marker::PhantomData<&'c mut ()>),
     /// Of a `SQLite` file.
     #[cfg(feature = "sqlite")]
     Sqlite(&'c mut sqlx::SqliteConnection),
@@ -35,6 +40,8 @@ impl Session<'_> {
     #[must_use]
     pub fn is_in_transaction(&self) -> bool {
         match self {
+            #[cfg(not(feature = "_sql"))]
+            Self::None(_) => false,
             #[cfg(feature = "sqlite")]
             Self::Sqlite(conn) => conn.is_in_transaction(),
             #[cfg(feature = "postgres")]
@@ -48,6 +55,8 @@ impl Session<'_> {
     #[must_use]
     pub fn reborrow(&mut self) -> Session<'_> {
         match self {
+            #[cfg(not(feature = "_sql"))]
+            Self::None(_) => Session::None(std::marker::PhantomData),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(conn) => Session::Sqlite(conn),
             #[cfg(feature = "postgres")]
@@ -76,10 +85,22 @@ impl Session<'_> {
         self.execute(savepoint.keep()).await
     }
 
+    #[cfg_attr(
+        not(feature = "_sql"),
+        expect(
+            unused_variables,
+            clippy::unused_async,
+            clippy::needless_pass_by_value,
+            reason = "there is no database"
+        )
+    )]
     async fn execute(&mut self, sql: String) -> Result<(), StoreError> {
         // Only a number was filled in.
+        #[cfg(feature = "_sql")]
         let sql = AssertSqlSafe(sql);
         match self {
+            #[cfg(not(feature = "_sql"))]
+            Self::None(_) => {}
             #[cfg(feature = "sqlite")]
             Self::Sqlite(conn) => {
                 let done = conn.execute(sql).await;

@@ -32,11 +32,9 @@
 //! [`MemoryStore`]: crate::store::MemoryStore
 
 mod settle;
-#[cfg(feature = "_sql")]
 mod unleased;
 
 pub use self::settle::{Settlement, settle};
-#[cfg(feature = "_sql")]
 pub use self::unleased::reserve_in_transaction;
 use crate::record::{Record, State, TombstoneReason, UnknownReason};
 use crate::store::{

@@ -6,14 +6,12 @@
 
 mod settle;
 mod typed;
-#[cfg(feature = "_sql")]
 mod within;
 
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
 pub(crate) use self::typed::ops;
-#[cfg(feature = "_sql")]
 pub use self::within::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
 use super::attempt::{Attempt, Phase};
 use super::call::Call;
@@ -48,7 +46,6 @@ trait Driver<R>: Send + Sync {
     /// Tells the store how that body ended.
     fn settle(self: Arc<Self>, attempt: Attempt, ended: Result<R, Panic>) -> Boxed<Finished<R>>;
     /// Takes the reservation in the caller's transaction.
-    #[cfg(feature = "_sql")]
     fn enter_in<'s>(
         self: Arc<Self>,
         call: Call,
@@ -56,7 +53,6 @@ trait Driver<R>: Send + Sync {
         session: crate::transaction::Session<'s>,
     ) -> within::OnSession<'s, Entered<R, within::TxAttempt>>;
     /// Records in the same transaction how the body ended.
-    #[cfg(feature = "_sql")]
     fn settle_in<'s>(
         self: Arc<Self>,
         attempt: within::TxAttempt,

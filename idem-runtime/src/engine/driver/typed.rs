@@ -4,7 +4,6 @@ use std::any::TypeId;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-#[cfg(feature = "_sql")]
 use super::within::{OnSession, TxAttempt};
 use super::{Boxed, Driver, Entered, Finished, Ops, Taint, run};
 use crate::answer::{ErrorMapping, ErrorPolicy};
@@ -155,7 +154,6 @@ where
         Box::pin(async move { self.finished(work.await, id) })
     }
 
-    #[cfg(feature = "_sql")]
     fn enter_in<'s>(
         self: Arc<Self>,
         call: Call,
@@ -181,7 +179,6 @@ where
         })
     }
 
-    #[cfg(feature = "_sql")]
     fn settle_in<'s>(
         self: Arc<Self>,
         attempt: TxAttempt,

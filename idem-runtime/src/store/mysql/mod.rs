@@ -328,6 +328,24 @@ impl MySqlStore {
         }
     }
 
+    async fn pinned(&self) -> Result<Option<Meta>, StoreError> {
+        let failed = |error: sqlx::Error| store_error(&error);
+        let row = self
+            .texts
+            .query(&self.texts.statements.meta)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(failed)?;
+        let Some(row) = row else { return Ok(None) };
+        let get = |at| row.try_get::<Vec<u8>, _>(at).map_err(failed);
+        Ok(Some(Meta {
+            format: row.try_get(0).map_err(failed)?,
+            // The table checks the lengths.
+            instance: get(1)?.try_into().unwrap_or_default(),
+            secret_check: get(2)?.try_into().unwrap_or_default(),
+        }))
+    }
+
     async fn find_row(&self, id: &RecordId) -> Result<MySqlRow, sqlx::Error> {
         let query = self
             .texts
@@ -448,6 +466,10 @@ impl Store for MySqlStore {
 
     async fn pin(&self, meta: &Meta) -> Result<Meta, StoreError> {
         let failed = |error: sqlx::Error| store_error(&error);
+        // A read does not wait for transactions that have the row locked.
+        if let Some(pinned) = self.pinned().await? {
+            return Ok(pinned);
+        }
         self.texts
             .query(&self.texts.statements.pin)
             .bind(meta.format.as_str())
@@ -456,19 +478,7 @@ impl Store for MySqlStore {
             .execute(&self.pool)
             .await
             .map_err(failed)?;
-        let row = self
-            .texts
-            .query(&self.texts.statements.meta)
-            .fetch_one(&self.pool)
-            .await
-            .map_err(failed)?;
-        let get = |at| row.try_get::<Vec<u8>, _>(at).map_err(failed);
-        Ok(Meta {
-            format: row.try_get(0).map_err(failed)?,
-            // The table checks the lengths.
-            instance: get(1)?.try_into().unwrap_or_default(),
-            secret_check: get(2)?.try_into().unwrap_or_default(),
-        })
+        self.pinned().await?.ok_or_else(swap::in_the_way)
     }
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {

@@ -50,12 +50,13 @@ pub(crate) fn in_session(error: &sqlx::Error) -> StoreError {
     StoreError::new(kind, what).with_code(error::code(error).unwrap_or_default())
 }
 
-/// The lock's number: a part of the digest, so that two keys hardly share one.
-fn lock_of(request: &Reserve) -> i64 {
-    let (first, _) = request.id.as_bytes().split_at(8);
-    first
-        .iter()
-        .fold(0, |number, byte| (number << 8) | i64::from(*byte))
+/// The lock's number, of the digest and the set of tables, so that two records
+/// hardly share one.
+fn lock_of(request: &Reserve, instance: &[u8; 16]) -> i64 {
+    let bytes = request.id.as_bytes().iter().zip(instance).take(8);
+    bytes.fold(0, |number, (id, instance)| {
+        (number << 8) | i64::from(id ^ instance)
+    })
 }
 
 #[async_trait]
@@ -82,7 +83,7 @@ impl Transactional for PostgresStore {
                 .bind(request.claim.as_bytes().as_slice())
                 .bind(request.version.as_ref().map(|v| v.as_bytes().to_vec()))
                 .bind(texts.clock_us())
-                .bind(lock_of(request))
+                .bind(lock_of(request, instance))
                 .bind(instance.as_slice())
                 .fetch_one(&mut *conn)
                 .await

@@ -80,7 +80,6 @@ use super::{
 use crate::clock::{Clock, SystemClock, from_micros, micros};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
-#[cfg(feature = "_sql")]
 use crate::store::Transactional;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transition::Settlement;
@@ -385,7 +384,6 @@ impl Store for TieredStore {
     }
 
     /// That of the store behind: the front knows nothing of transactions.
-    #[cfg(feature = "_sql")]
     fn transactional(&self) -> Option<&dyn Transactional> {
         self.0.back.transactional()
     }
