@@ -58,8 +58,8 @@ mod tests;
 /// engine, by `impl From<idem::Error> for E` or [`map_err`](#map_err).
 ///
 /// - Parameters may be patterns, `mut`, `_`, generic, `impl Trait`, or carry `#[cfg]`.
-/// - `&mut` parameters and receivers are refused: changes made through them
-///   would be missing when an answer is replayed.
+/// - `&mut` parameters and receivers are refused, but for the one that [`tx`](#tx)
+///   names: changes made through them would be missing when an answer is replayed.
 /// - Borrowed parameters and `&self` need [`clone`](#clone) or
 ///   [`on_cancel = abandon`](#on_cancel); owned ones and `self: Arc<Self>` need nothing.
 /// - Methods below `#[async_trait]`, and a `fn` whose whole body is one
@@ -248,6 +248,27 @@ mod tests;
 /// record lapses. A repetition then meets [`on_unknown`](#on_unknown) while the
 /// body may still run. Make it longer than the body can take.
 ///
+/// ## `tx`
+///
+/// `tx = conn` or `tx = savepoint(conn)`. Default: none. The record lives in the
+/// caller's transaction on `conn`, a parameter that is `&mut` to a connection or
+/// transaction of sqlx: reservation, the body's own rows and the answer commit or
+/// roll back together. The engine's store must be the same database. The body
+/// runs in place and may borrow.
+///
+/// An `Err` is not recorded, unless [`on_error`](#on_error) is written: roll back.
+/// With `savepoint` it undoes what the call has done, and nothing else. If a
+/// transaction is committed without an answer, the outcome is unknown.
+///
+/// [`on_unknown`](#on_unknown), [`on_cancel`](#on_cancel), [`lease`](#lease),
+/// [`max_run`](#max_run) and [`clone`](#clone) have no meaning beside it.
+/// `docs/same-transaction.md` is the guide.
+///
+/// ```ignore
+/// #[idempotent(key = order_id, ttl = "24h", tx = tx)]
+/// async fn place(tx: &mut sqlx::Transaction<'_, sqlx::Postgres>, order_id: OrderId) -> Result<Order, OrderError>
+/// ```
+///
 /// ## `crate`
 ///
 /// `crate = path`. Default: `::idem`, or the name that your manifest gives to
@@ -255,7 +276,7 @@ mod tests;
 ///
 /// ## Not yet
 ///
-/// `tx`, `version` and `on_stale` are reserved.
+/// `version` and `on_stale` are reserved.
 ///
 /// # Concurrent calls
 ///

@@ -7,6 +7,7 @@ use syn::{Attribute, Expr, Ident, LitStr, Path, Token, Type};
 use crate::args::choice::{OnError, OnInProgress, OnMissingKey};
 use crate::args::key::Selection;
 use crate::args::ttl::TtlArg;
+use crate::args::tx::Tx;
 use crate::input::FnInput;
 
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) map_err: Option<Path>,
     pub(crate) codec: Option<Path>,
     pub(crate) driver: Driver,
+    /// The caller's connection, if that is where the record lives.
+    pub(crate) within: Option<Tx>,
     pub(crate) params: Vec<Param>,
     /// Asks the outside world before the body runs again.
     pub(crate) recover: Option<Expr>,
@@ -67,6 +70,8 @@ pub(crate) enum Driver {
     Detached,
     /// The caller.
     InPlace,
+    /// The caller, on the connection that the record is written on, too.
+    Within,
 }
 
 /// How the function is asynchronous.
@@ -105,6 +110,8 @@ pub(crate) struct Param {
     pub(crate) lints: Vec<Attribute>,
     /// Bindings that the user wrote with `mut`.
     pub(crate) rebinds: Vec<(Token![mut], Ident)>,
+    /// The type of the parameter that `tx` names.
+    pub(crate) connection: Option<Type>,
     /// A check that the type can move into a task.
     pub(crate) check: Option<MoveCheck>,
     /// A borrow of which the task gets a clone.

@@ -10,6 +10,7 @@ use crate::context::context;
 use crate::engine::attempt::Phase;
 pub use crate::engine::call::Call;
 pub use crate::engine::driver::{Detached, Ops, detached, in_place};
+pub use crate::engine::driver::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
 pub use crate::engine::site::{Name, Site, path_of};
 use crate::error::Error;
 use crate::policy::Recovered;

@@ -105,6 +105,9 @@ impl Context {
     /// Confirms right before something irreversible that this attempt still
     /// holds the key, by renewing its lease.
     ///
+    /// In the caller's transaction (`tx`) there is no lease to lose: it is held,
+    /// and nothing is asked.
+    ///
     /// This narrows the window in which a paused holder acts late; only a
     /// resource that compares [`fence`](Self::fence) or honours
     /// [`downstream_key`](Self::downstream_key) closes it.
@@ -126,6 +129,9 @@ impl Context {
 
     async fn confirm(&self) -> Result<(), Error> {
         let Frame { engine, state, .. } = &*self.0;
+        if state.is_in_transaction() {
+            return Ok(());
+        }
         let now_us = || crate::clock::micros(engine.clock.monotonic());
         if state.is_lost_at(now_us()) {
             return Err(Error::Superseded);

@@ -132,6 +132,13 @@ pub enum Error {
     )]
     ShuttingDown,
 
+    /// The body ran in its caller's transaction, and its answer could not be
+    /// recorded there.
+    #[error(
+        "the body ran in its caller's transaction, but its answer could not be recorded in it: {0}; roll the transaction back, which undoes the body; if it is committed all the same, the outcome is unknown"
+    )]
+    NotRecorded(StoreError),
+
     /// The store did not do what was asked.
     #[error("{store}; {}", done(.0), store = .0)]
     Store(StoreError),
@@ -144,7 +151,9 @@ impl Error {
         match self {
             Self::InProgress { .. } | Self::ShuttingDown | Self::Superseded => true,
             Self::UnknownOutcome { retry_after, .. } => retry_after.is_some(),
-            Self::Store(error) => error.kind() == StoreErrorKind::Transient,
+            Self::Store(error) | Self::NotRecorded(error) => {
+                error.kind() == StoreErrorKind::Transient
+            }
             _ => false,
         }
     }

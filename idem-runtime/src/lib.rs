@@ -73,6 +73,7 @@
 //! | [`record`], [`transition`] | the row, and who may change it into what |
 //! | [`canonical`], [`identity`] | how arguments become digests |
 //! | [`codec`] | how an answer is stored |
+//! | `transaction` | calls in their caller's transaction (features of databases) |
 //! | [`http`] | the layer for `Idempotency-Key`, parts for handlers (feature `http`) |
 //! | [`telemetry`] | the names of metrics, spans and events |
 //! | [`fault`] | named points at which tests stop or kill a call |
@@ -136,6 +137,9 @@ struct RecoveryGuide;
 #[doc = include_str!("../../docs/custom-store.md")]
 struct CustomStoreGuide;
 
+#[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
+#[doc = include_str!("../../docs/same-transaction.md")]
+struct SameTransactionGuide;
 #[cfg(all(doctest, feature = "macros", feature = "axum"))]
 #[doc = include_str!("../../docs/http.md")]
 struct HttpGuide;
@@ -162,6 +166,7 @@ mod singleflight;
 pub mod store;
 mod sync;
 pub mod telemetry;
+pub mod transaction;
 pub mod transition;
 
 #[cfg(feature = "testing")]
@@ -171,6 +176,7 @@ pub use self::answer::policy as on_error;
 pub use self::canonical::optional;
 pub use self::clock::{Clock, SystemClock};
 pub use self::context::{Context, context};
+pub use self::engine::TxCall;
 pub use self::engine::{Drained, Engine, EngineBuilder, PlainCall, Stats, connect, install};
 pub use self::error::{Error, StoreError, StoreErrorKind};
 pub use self::identity::{RecordId, Secret};

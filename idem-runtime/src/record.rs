@@ -148,6 +148,9 @@ pub enum UnknownReason {
     Undecided,
     /// A call of another operation inside it found no answer.
     Nested,
+    /// It ran in its caller's transaction, which was committed before it had
+    /// ended, or after it had ended without an answer.
+    Unfinished,
 }
 
 /// Why a finished record has no answer to give back.
@@ -202,6 +205,7 @@ codes!(UnknownReason {
     ShutDown = 5, "its process shut down";
     Undecided = 6, "recovery got no decision";
     Nested = 7, "a call inside it found no answer";
+    Unfinished = 8, "its transaction went on without an answer";
 });
 
 codes!(TombstoneReason {

@@ -127,6 +127,7 @@ pub(crate) fn refused(error: &Error) {
         Error::NoContext => "no_context",
         Error::Misuse { .. } => "misuse",
         Error::ShuttingDown => "shutting_down",
+        Error::NotRecorded(_) => "not_recorded",
         Error::Store(_) => "store",
     };
     count!(names::REFUSALS, "reason" => reason);

@@ -18,6 +18,7 @@ mod page;
 mod place;
 mod race;
 mod shutdown;
+mod transaction;
 mod victim;
 mod zombie;
 
@@ -27,11 +28,13 @@ fn main() {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some("victim") => victim::die(&args.collect::<Vec<_>>()),
+        Some("tx-victim") => transaction::die(&args.collect::<Vec<_>>()),
         Some("drainer") => shutdown::run(&args.collect::<Vec<_>>()),
         Some("full") => full::run(&args.collect::<Vec<_>>()),
         Some("racer") => race::run(&args.collect::<Vec<_>>()),
         _ => {
             let mut trials: Vec<Trial> = kill::cases().collect();
+            trials.extend(transaction::cases());
             trials.extend(zombie::cases());
             trials.extend(race::cases());
             trials.extend(shutdown::cases());

@@ -43,6 +43,18 @@ impl Kind {
         }
     }
 
+    /// Whether its records can live in a transaction of a caller's.
+    pub(crate) fn is_sql(self) -> bool {
+        match self {
+            Self::Sqlite => true,
+            #[cfg(feature = "servers")]
+            Self::Server(server) => matches!(
+                server,
+                servers::Server::Postgres | servers::Server::MariaDb | servers::Server::MySql
+            ),
+        }
+    }
+
     /// Returns the place of a case, as an argument for another process.
     pub(crate) fn place(self, folder: &Path) -> String {
         match self {

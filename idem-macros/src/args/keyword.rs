@@ -23,6 +23,7 @@ pub(crate) enum Keyword {
     Codec,
     Lease,
     MaxRun,
+    Tx,
     Crate,
 }
 
@@ -53,6 +54,7 @@ const WORDS: &[(&str, Keyword, &str)] = &[
     ("codec", Keyword::Codec, "codec = idem::codec::Json"),
     ("lease", Keyword::Lease, "lease = \"30s\""),
     ("max_run", Keyword::MaxRun, "max_run = \"15m\""),
+    ("tx", Keyword::Tx, "tx = conn"),
     ("crate", Keyword::Crate, "crate = my_prelude::idem"),
 ];
 
@@ -68,16 +70,12 @@ const GUESSES: &[(&str, Keyword)] = &[
     ("expires", Keyword::Ttl),
     ("retry", Keyword::OnUnknown),
     ("timeout", Keyword::OnInProgress),
+    ("transaction", Keyword::Tx),
     ("on_conflict", Keyword::OnInProgress),
 ];
 
 /// Words kept for later, with what to do until they exist.
 const RESERVED: &[(&str, &str)] = &[
-    (
-        "tx",
-        "until then, let the body begin and commit its own transaction, and add \
-         `on_unknown = recover(..)` with a query that finds the row it would have written",
-    ),
     (
         "version",
         "until then, make the version a part of the key, `key = (id, version)`, and let the body \

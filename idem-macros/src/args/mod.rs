@@ -5,6 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod key;
 pub(crate) mod keyword;
 pub(crate) mod ttl;
+pub(crate) mod tx;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens as _;
@@ -18,6 +19,7 @@ use choice::{OnCancel, OnError, OnInProgress, OnMissingKey, OnUnknown};
 use key::Selection;
 use keyword::Keyword;
 use ttl::TtlArg;
+use tx::Tx;
 
 /// A value, with the word that introduced it.
 #[derive(Debug, Clone)]
@@ -46,6 +48,7 @@ pub(crate) struct Args {
     pub(crate) codec: Option<Arg<Path>>,
     pub(crate) lease: Option<Arg<u64>>,
     pub(crate) max_run: Option<Arg<u64>>,
+    pub(crate) tx: Option<Arg<Tx>>,
     pub(crate) runtime: Option<Arg<Path>>,
     /// All tokens of the attribute.
     pub(crate) tokens: TokenStream,
@@ -171,6 +174,7 @@ impl Args {
             Keyword::Codec => set!(codec = path(keyword, input)?),
             Keyword::Lease => set!(lease = ttl::parse_text("lease", input)?),
             Keyword::MaxRun => set!(max_run = ttl::parse_text("max_run", input)?),
+            Keyword::Tx => set!(tx = tx::parse(input)?),
             Keyword::Crate => set!(runtime = path(keyword, input)?),
         }
         Ok(())

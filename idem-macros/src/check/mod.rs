@@ -11,6 +11,7 @@ mod parameters;
 mod receiver;
 mod recursion;
 mod signature;
+mod transaction;
 
 use syn::ext::IdentExt as _;
 use syn::{Ident, Signature};
@@ -30,6 +31,8 @@ const DEFAULT_WAIT_US: u64 = 30_000_000;
 struct Context {
     driver: Driver,
     clones: Vec<Ident>,
+    /// The parameter that `tx` names; all that it may mean, if it names none.
+    tx: Vec<Ident>,
 }
 
 /// Applies every rule. `None` only if something was reported.
@@ -38,9 +41,10 @@ pub(crate) fn check(
     mut function: FnInput,
     diagnostics: &mut Diagnostics,
 ) -> Option<Plan> {
-    let context = context(&args);
+    let context = context(&args, &function);
     arguments::check(&args, &function, diagnostics);
     expressions::check(&args, &function, diagnostics);
+    transaction::check(&args, &function, diagnostics);
     recursion::check(&context, &function, diagnostics);
     let shape = signature::check(&function, diagnostics);
     boxed::check(&args, &function, shape.as_ref(), diagnostics);
@@ -70,26 +74,35 @@ pub(crate) fn check(
             payload: args.payload.map(|arg| arg.value),
             label: args.label.map(|arg| arg.value),
         },
-        on_error: args.on_error.map_or(OnError::Store, |arg| arg.value),
+        on_error: match args.on_error {
+            Some(arg) => arg.value,
+            // The caller's rollback, or the savepoint, undoes it.
+            None if args.tx.is_some() => OnError::Unknown,
+            None => OnError::Store,
+        },
         map_err: args.map_err.map(|arg| arg.value),
         codec: args.codec.map(|arg| arg.value),
         driver: context.driver,
+        within: args.tx.map(|arg| arg.value),
         params,
         function,
     })
 }
 
-fn context(args: &Args) -> Context {
+fn context(args: &Args, function: &FnInput) -> Context {
     let abandon = args
         .on_cancel
         .as_ref()
         .is_some_and(|arg| arg.value == OnCancel::Abandon);
     Context {
-        driver: if abandon {
+        driver: if args.attempted(Keyword::Tx) {
+            Driver::Within
+        } else if abandon {
             Driver::InPlace
         } else {
             Driver::Detached
         },
+        tx: transaction::connections(args, function),
         clones: args
             .clone
             .as_ref()

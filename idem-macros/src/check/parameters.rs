@@ -125,6 +125,17 @@ impl Planner<'_> {
         if self.is_async {
             param.captures.extend(name_wildcard(&mut typed.pat, index));
         }
+        if name
+            .as_ref()
+            .is_some_and(|name| self.context.tx.contains(name))
+        {
+            // Its own name is bound again, beside the body.
+            let mut bindings = Bindings::default();
+            bindings.visit_pat_mut(&mut typed.pat);
+            param.rebinds = bindings.rebinds;
+            param.connection = Some((*typed.ty).clone());
+            return param;
+        }
         if let Some(span) = borrows::find_mut(&typed.ty) {
             let message = format!(
                 "{described} would not be changed when a recorded answer is replayed: take it \

@@ -39,7 +39,52 @@ fn driver(plan: &Plan, future: &TokenStream) -> TokenStream {
             let __idem_answer = #private::in_place(__idem_call, __idem_ops, __idem_body).await;
             return __idem_answer
         },
+        Driver::Within => within(plan, future),
     }
+}
+
+/// Reservation, body and answer on the caller's connection, which the body has
+/// in between under its own name. What the reservation asks of its type is
+/// located at that type.
+fn within(plan: &Plan, future: &TokenStream) -> TokenStream {
+    let Some(tx) = &plan.within else {
+        return TokenStream::new();
+    };
+    let mut types = plan
+        .params
+        .iter()
+        .filter_map(|param| param.connection.as_ref());
+    let place = types.next().map_or_else(|| tx.conn.span(), |ty| ty.span());
+    let span = syntax::at(place);
+    let private = private(place);
+    let kind = if tx.savepoint {
+        quote_spanned!(span=> Savepoint)
+    } else {
+        quote_spanned!(span=> Transaction)
+    };
+    let mut conn = tx.conn.clone();
+    conn.set_span(conn.span().located_at(place));
+    let name = plan.function.sig.ident.span();
+    let reserve = quote_spanned! {span=>
+        let mut __idem_permit = match #private::tx_reserve(
+            __idem_call, __idem_ops, #private::Within::#kind, &mut *#conn,
+        ).await {
+            ::core::ops::ControlFlow::Break(__idem_answer) => return __idem_answer,
+            ::core::ops::ControlFlow::Continue(__idem_permit) => __idem_permit,
+        };
+    };
+    let run = quote_spanned! {syntax::at(name)=>
+        let __idem_ended = {
+            #[allow(clippy::shadow_reuse, clippy::shadow_same, clippy::shadow_unrelated)]
+            let (__idem_run, #conn) = __idem_permit.split();
+            let __idem_body = ::core::pin::pin!(#future);
+            let __idem_ended = __idem_run.run(__idem_body).await;
+            __idem_ended
+        };
+        let __idem_answer = __idem_permit.complete(__idem_ended).await;
+        return __idem_answer
+    };
+    quote!(#reserve #run)
 }
 
 fn future(plan: &Plan, block: TokenStream, braces: Span) -> TokenStream {

@@ -91,7 +91,6 @@ fn guessed_words() {
 
 #[test]
 fn reserved_words() {
-    extra("tx = conn", "`tx` is not available yet; until then");
     extra(
         "version = order",
         "`version` is not available yet; until then",
@@ -436,4 +435,63 @@ fn patterns_below_async_trait() {
         { Box::pin(async move { let (a, b) = { let __arg1 = __arg1; __arg1 }; let __ret: Result<u32, E> = { Ok(a) }; __ret }) }",
         "`a` is bound by a pattern that `#[async_trait]` moves",
     );
+}
+
+#[test]
+fn tx() {
+    let on = |attr: &str, part: &str| {
+        one(
+            &format!("{OK}, {attr}"),
+            "async fn f(conn: &mut Conn, id: u32, order: &Order) -> Result<u32, E> { go(conn).await }",
+            part,
+        );
+    };
+    for wrong in [
+        "&mut conn",
+        "self",
+        "\"conn\"",
+        "conn.inner",
+        "point(conn)",
+        "savepoint(&mut conn)",
+        "savepoint()",
+        "savepoint(conn, id)",
+    ] {
+        on(
+            &format!("tx = {wrong}"),
+            "write `tx = conn` or `tx = savepoint(conn)`",
+        );
+    }
+    on("tx = pool", "`pool` is no parameter of this function");
+    on("tx = id", "`tx` needs `id` as a `&mut` reference");
+    on("tx = order", "`tx` needs `order` as a `&mut` reference");
+    for beside in [
+        "on_unknown = refuse",
+        "on_cancel = abandon",
+        "lease = \"30s\"",
+        "max_run = \"1h\"",
+        "clone = order",
+    ] {
+        on(
+            &format!("tx = conn, {beside}"),
+            "has no meaning beside `tx`",
+        );
+    }
+    on(
+        "tx = conn, on_error = release",
+        "write `tx = savepoint(conn)`",
+    );
+    on(
+        "tx = savepoint(conn), on_error = release",
+        "remove `on_error`",
+    );
+    on(
+        "tx = savepoint(conn), on_error = unknown",
+        "remove `on_error`",
+    );
+    one(
+        &format!("{OK}, tx = conn"),
+        "async fn f(conn: &mut Conn, other: &mut Conn, id: u32) -> Result<u32, E> { go(conn).await }",
+        "`other` would not be changed",
+    );
+    extra("transaction = conn", "`transaction` is called `tx` here");
 }

@@ -58,6 +58,16 @@ fn abandon_with_borrows() {
 }
 
 #[test]
+fn same_transaction() {
+    snapshot(
+        "same_transaction",
+        r#"key = id, ttl = "1h", name = "orders.place", tx = savepoint(conn)"#,
+        "async fn place(conn: &mut PgConnection, id: u32, note: &str) -> Result<u32, Failure>
+        { insert(conn, id, note).await }",
+    );
+}
+
+#[test]
 fn recovery() {
     snapshot(
         "recovery",

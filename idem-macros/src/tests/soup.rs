@@ -43,6 +43,7 @@ const WORDS: &[&str] = &[
     "max_run",
     "crate",
     "tx",
+    "savepoint",
     "version",
     "tenant",
     "store",

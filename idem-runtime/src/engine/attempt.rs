@@ -42,6 +42,8 @@ pub(crate) struct AttemptState {
     undecided: AtomicBool,
     /// The probe found the answer.
     recovered: AtomicBool,
+    /// It lives and dies with its caller's transaction, without a lease.
+    in_transaction: bool,
     /// Records of inner calls that found no answer.
     taints: Mutex<HashSet<[u8; 32]>>,
     #[cfg(feature = "testing")]
@@ -49,6 +51,40 @@ pub(crate) struct AttemptState {
 }
 
 impl AttemptState {
+    /// Makes the state of an attempt in its caller's transaction.
+    pub(crate) fn in_transaction(
+        #[cfg_attr(
+            not(feature = "testing"),
+            expect(unused_variables, reason = "only tests count runs")
+        )]
+        engine: &Inner,
+        prepared: &Arc<Prepared>,
+        holder: Holder,
+        won: Won,
+    ) -> Self {
+        Self {
+            holder,
+            prepared: Arc::clone(prepared),
+            won,
+            phase: AtomicU8::new(Phase::Reserved as u8),
+            deadline_us: AtomicI64::new(i64::MAX),
+            renew_until_us: AtomicI64::new(i64::MAX),
+            lost: AtomicBool::new(false),
+            probed: AtomicBool::new(false),
+            undecided: AtomicBool::new(false),
+            recovered: AtomicBool::new(false),
+            in_transaction: true,
+            taints: Mutex::default(),
+            #[cfg(feature = "testing")]
+            runs: engine.rehearsal.runs_of(&prepared.operation),
+        }
+    }
+
+    /// Whether it lives and dies with its caller's transaction.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         match self.phase.load(Ordering::SeqCst) {
             0 => Phase::Reserved,
@@ -214,6 +250,7 @@ impl Attempt {
             probed: AtomicBool::new(false),
             undecided: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
+            in_transaction: false,
             taints: Mutex::default(),
             #[cfg(feature = "testing")]
             runs: engine.rehearsal.runs_of(&prepared.operation),

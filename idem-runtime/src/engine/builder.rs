@@ -173,6 +173,7 @@ impl EngineBuilder {
             inner: Arc::new(Inner {
                 store: self.store,
                 identity,
+                instance: meta.instance,
                 clock: self.clock,
                 limits: self.limits,
                 flights: Arc::new(Flights::new()),

@@ -156,7 +156,7 @@ async fn ask_until_answered(
 }
 
 /// What stands in the store, as an entry.
-fn answered(prepared: &Prepared, reserved: Reserved, lead: Option<Lead>) -> Entry {
+pub(super) fn answered(prepared: &Prepared, reserved: Reserved, lead: Option<Lead>) -> Entry {
     match reserved {
         Reserved::Completed {
             answer,
@@ -207,7 +207,7 @@ fn answered(prepared: &Prepared, reserved: Reserved, lead: Option<Lead>) -> Entr
 
 /// What is left of a lease and the grace, at most five seconds: the holder
 /// renews, so asking earlier is worth it.
-fn retry_after(left_us: i64) -> Duration {
+pub(super) fn retry_after(left_us: i64) -> Duration {
     from_micros(left_us).clamp(Duration::from_millis(10), MAX_RETRY_AFTER)
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod rehearsal;
 pub(crate) mod renewal;
 pub(crate) mod site;
 mod tracker;
+mod within;
 
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use self::operations::Operations;
 pub use self::plain::PlainCall;
 use self::renewal::Renewals;
 use self::tracker::Tracker;
+pub use self::within::TxCall;
 use crate::clock::{Clock, micros};
 use crate::context;
 use crate::error::{Error, StoreError};
@@ -74,6 +76,8 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) identity: Identity,
+    /// The instance id of the store, as it was pinned.
+    pub(crate) instance: [u8; 16],
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) flights: Arc<Flights>,

@@ -39,6 +39,61 @@ impl PlainCall {
     }
 }
 
+impl<M> PlainCall<policy::Store, M> {
+    /// Makes this a call in the transaction that has begun on `conn`: reservation,
+    /// body and answer commit or roll back with it.
+    ///
+    /// The engine's store must be in the same database. An `Err` of the body is
+    /// not recorded unless [`TxCall::on_error`](super::TxCall::on_error) says so.
+    /// A choice of `on_unknown` is refused when the call is made.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("shop.db");
+    /// use std::time::Duration;
+    ///
+    /// use idem::store::SqliteStore;
+    /// use idem::sqlx::{self, Connection, SqliteConnection};
+    ///
+    /// let engine = idem::Engine::builder(SqliteStore::open(&path).await?).build().await?;
+    /// let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await?;
+    /// sqlx::query("CREATE TABLE orders (id TEXT)").execute(&mut conn).await?;
+    ///
+    /// for _ in 0..2 {
+    ///     let mut tx = conn.begin_with("BEGIN IMMEDIATE").await?;
+    ///     let number: Result<u32, idem::Error> = engine
+    ///         .call("orders.place", &"o-7", Duration::from_secs(3600))
+    ///         .in_transaction(&mut tx)
+    ///         .run(async |tx| {
+    ///             let insert = sqlx::query("INSERT INTO orders VALUES ('o-7')");
+    ///             insert.execute(&mut **tx).await.expect("the table is there");
+    ///             Ok(42)
+    ///         })
+    ///         .await;
+    ///     assert_eq!(number?, 42);
+    ///     tx.commit().await?;
+    /// }
+    /// let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(&mut conn).await?;
+    /// assert_eq!(rows, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn in_transaction<C>(self, conn: &mut C) -> super::TxCall<'_, C, policy::Unknown, M>
+    where
+        C: crate::transaction::TxConnection,
+    {
+        super::TxCall {
+            call: self.call,
+            policy: policy::Unknown,
+            map: self.map,
+            within: driver::Within::Transaction,
+            conn,
+        }
+    }
+}
+
 impl<P, M> PlainCall<P, M> {
     fn with(self, change: impl FnOnce(Call) -> Call) -> Self {
         Self {

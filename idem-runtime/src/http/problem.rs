@@ -330,6 +330,11 @@ impl From<&Error> for Problem {
                     _ => problem,
                 }
             }
+            Error::NotRecorded(_) => Self::new(
+                ProblemKind::StoreUnavailable,
+                "this request could not be recorded, so what it did is undone; send the same request with the same key again",
+            )
+            .with_retry_after(SOON),
             Error::InvalidKey { .. } => Self::new(
                 ProblemKind::KeyInvalid,
                 "the key, or a part of it, is missing or blank; nothing was done",

@@ -48,6 +48,7 @@ pub mod sqlite;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod swap;
 pub mod tiered;
+mod transactional;
 
 use std::fmt::Debug;
 
@@ -65,6 +66,7 @@ pub use self::redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
 pub use self::tiered::TieredStore;
+pub use self::transactional::{Entrance, Transactional};
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{
@@ -348,6 +350,12 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Returns the side for operators; none if the store lacks
     /// [`Capability::Admin`].
     fn admin(&self) -> Option<&dyn StoreAdmin> {
+        None
+    }
+
+    /// Returns the side for calls inside of their caller's transaction; none if
+    /// records of this store cannot be written there.
+    fn transactional(&self) -> Option<&dyn Transactional> {
         None
     }
 

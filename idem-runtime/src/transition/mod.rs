@@ -19,17 +19,23 @@
 //! | in progress; unknown without doubt | what stood there | holder whose body was never polled | claim |
 //! | lapsed | unknown | any caller that refuses, or when exhausted | still lapsed |
 //! | lapsed, unknown | in progress, next attempt | one caller that reruns or recovers | still so, takeovers below the limit |
+//! | absent, released, finished and expired | in progress without a lease | a caller inside of its own transaction | its transaction |
 //! | completed, tombstone | in progress | a caller with a newer version | version, one atomic step |
 //! | lapsed, unknown, tombstone | completed, released | an operator | fence |
 //! | completed, tombstone, released, expired | absent | sweep | past TTL and grace |
 //!
 //! Anything else changes nothing. A fence only grows, over every one of these.
 //!
+//! A record in progress without a lease is seen by its own transaction only. If
+//! others see it, it was committed before it was completed: it counts as unknown.
+//!
 //! [`MemoryStore`]: crate::store::MemoryStore
 
 mod settle;
+mod unleased;
 
 pub use self::settle::{Settlement, settle};
+pub use self::unleased::reserve_in_transaction;
 use crate::record::{Record, State, TombstoneReason, UnknownReason};
 use crate::store::{
     Complete, Ending, GiveBack, Holder, Lease, MarkUnknown, Release, Reserve, Reserved, Takeover,
@@ -102,6 +108,8 @@ fn found(record: &Record, request: &Reserve, now_us: i64) -> Decision<Reserved> 
         State::InProgress if record.is_lapsed(now_us, request.grace_us) => {
             lapsed(record, request, now_us)
         }
+        // Committed by mistake, or left behind by this transaction's own call.
+        State::InProgress if record.lease_until_us.is_none() => unknown(record, request, now_us),
         State::InProgress => Decision::reply(Reserved::InProgress {
             left_us: record
                 .lease_until_us
@@ -208,13 +216,22 @@ fn unknown(record: &Record, request: &Reserve, now_us: i64) -> Decision<Reserved
 
 fn still_unknown(record: &Record, request: &Reserve, retry_us: Option<i64>) -> Reserved {
     Reserved::Unknown {
-        reason: record
-            .reason
-            .and_then(UnknownReason::from_code)
-            .unwrap_or(UnknownReason::Lapsed),
+        reason: why_unknown(record),
         exhausted: request.takeover != Takeover::Refuse
             && record.takeovers >= request.max_takeovers,
         retry_us,
+    }
+}
+
+/// How the attempt ended whose outcome is not known.
+fn why_unknown(record: &Record) -> UnknownReason {
+    let noted = record.reason.filter(|_| record.state == State::Unknown);
+    match noted.and_then(UnknownReason::from_code) {
+        Some(reason) => reason,
+        None if record.state == State::InProgress && record.lease_until_us.is_none() => {
+            UnknownReason::Unfinished
+        }
+        None => UnknownReason::Lapsed,
     }
 }
 
@@ -225,12 +242,7 @@ fn take_over(record: &Record, request: &Reserve, now_us: i64) -> Decision<Reserv
     next.takeovers = record.takeovers.saturating_add(1);
     next.doubt = true;
     next.since_us = Some(record.since_us.unwrap_or(now_us));
-    next.reason = Some(
-        record
-            .reason
-            .filter(|_| record.state == State::Unknown)
-            .unwrap_or(UnknownReason::Lapsed.code()),
-    );
+    next.reason = Some(why_unknown(record).code());
     let doubt_for = doubt_for(&next, now_us);
     win(next, doubt_for)
 }
@@ -469,7 +481,7 @@ pub fn renew(current: Option<&Record>, request: &Lease, now_us: i64) -> Decision
     }
 }
 
-fn expiry(now_us: i64, ttl_us: Option<i64>) -> Option<i64> {
+pub(crate) fn expiry(now_us: i64, ttl_us: Option<i64>) -> Option<i64> {
     ttl_us.and_then(|ttl| now_us.checked_add(ttl))
 }
 

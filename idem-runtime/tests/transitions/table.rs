@@ -17,10 +17,10 @@ use crate::scene::{
 /// `doubtful` runs after a takeover, `unleased` runs without a lease.
 const OPEN: &str = "
 event                       | absent        | running          | doubtful         | lapsed            | unleased         | unknown
-reserve                     | won > running | waits            | waits            | unknown > unknown | waits            | unknown
-reserve, rerun              | won > running | waits            | waits            | won > running     | waits            | won > running
-reserve, recover            | won > running | waits            | waits            | won > running     | waits            | won > running
-reserve, rerun too often    | won > running | waits            | waits            | unknown > unknown | waits            | unknown
+reserve                     | won > running | waits            | waits            | unknown > unknown | unknown          | unknown
+reserve, rerun              | won > running | waits            | waits            | won > running     | won > running    | won > running
+reserve, recover            | won > running | waits            | waits            | won > running     | won > running    | won > running
+reserve, rerun too often    | won > running | waits            | waits            | unknown > unknown | unknown          | unknown
 reserve, another payload    | won > running | mismatch         | mismatch         | mismatch          | mismatch         | mismatch
 reserve, the same claim     | won > running | yours            | yours            | yours > running   | yours            | unknown
 complete by the holder      | gone          | done > completed | done > completed | done > completed  | done > completed | done > completed

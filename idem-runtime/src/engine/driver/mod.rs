@@ -6,11 +6,13 @@
 
 mod settle;
 mod typed;
+mod within;
 
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
 pub(crate) use self::typed::ops;
+pub use self::within::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
 use super::attempt::{Attempt, Phase};
 use super::call::Call;
 use crate::context::{self, Context};
@@ -43,11 +45,25 @@ trait Driver<R>: Send + Sync {
     fn enter(self: Arc<Self>, call: Call) -> Boxed<Entered<R>>;
     /// Tells the store how that body ended.
     fn settle(self: Arc<Self>, attempt: Attempt, ended: Result<R, Panic>) -> Boxed<Finished<R>>;
+    /// Takes the reservation in the caller's transaction.
+    fn enter_in<'s>(
+        self: Arc<Self>,
+        call: Call,
+        within: Within,
+        session: crate::transaction::Session<'s>,
+    ) -> within::OnSession<'s, Entered<R, within::TxAttempt>>;
+    /// Records in the same transaction how the body ended.
+    fn settle_in<'s>(
+        self: Arc<Self>,
+        attempt: within::TxAttempt,
+        ended: Result<R, Panic>,
+        session: crate::transaction::Session<'s>,
+    ) -> within::OnSession<'s, Finished<R>>;
 }
 
 /// Where a call in its caller's task stands.
-enum Entered<R> {
-    Won(Attempt),
+enum Entered<R, A = Attempt> {
+    Won(A),
     Unprotected,
     Finished(Finished<R>),
 }

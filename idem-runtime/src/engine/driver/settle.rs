@@ -8,6 +8,7 @@ use crate::engine::attempt::{Attempt, AttemptState, Phase};
 use crate::engine::conclude::{End, Told, tell};
 use crate::engine::enter::read_recorded;
 use crate::error::Error;
+use crate::identity::RecordId;
 use crate::outcome::{How, Outcome};
 use crate::panic::Panic;
 use crate::policy::Disposition;
@@ -81,7 +82,7 @@ where
         }
     }
 
-    fn sort(&self, state: &AttemptState, result: &Result<T, E>) -> Disposition {
+    pub(super) fn sort(&self, state: &AttemptState, result: &Result<T, E>) -> Disposition {
         match result {
             Ok(answer) if state.is_tainted() && C::is_failure(answer) => Disposition::Unknown,
             Ok(_) => Disposition::Store,
@@ -118,26 +119,47 @@ where
         }
     }
 
-    /// Records an answer, and gives the copy that every replay will equal.
-    async fn record(&self, attempt: Attempt, result: Result<T, E>) -> Finished<Result<T, E>> {
-        let state = Arc::clone(&attempt.state);
-        let engine = Arc::clone(&attempt.engine);
-        let id = state.holder.id;
+    /// Encodes what is to be recorded, and reads it back.
+    pub(super) async fn keep(
+        &self,
+        id: &RecordId,
+        result: Result<T, E>,
+        limit: usize,
+    ) -> ToRecord<T, E, P::Kept> {
         let failed = result.is_err();
-        let (own, kept) = self.encode(result, engine.limits.answer_limit).await;
+        let (own, kept) = self.encode(result, limit).await;
         let (copy, ending) = match kept {
             Kept::Bytes(bytes) => match C::decode(&bytes) {
                 Ok(copy) => {
-                    let answer = Recorded::new(&id, &Self::codec(failed), failed, bytes);
+                    let answer = Recorded::new(id, &Self::codec(failed), failed, bytes);
                     (Some(copy), Ending::Answer(answer))
                 }
                 Err(_) => (None, Ending::Tombstone(TombstoneReason::NotDecodable)),
             },
             Kept::Nothing(reason) => (None, Ending::Tombstone(reason)),
         };
+        ToRecord { own, copy, ending }
+    }
+
+    /// Makes of it what the first caller gets.
+    pub(super) fn give(&self, recorded: ToRecord<T, E, P::Kept>) -> Result<T, E> {
+        match (recorded.own, recorded.copy) {
+            // The first caller's own error, where only its text was kept.
+            (Own::Error(error), _) => Err(error),
+            (_, Some(copy)) => self.restore(copy),
+            (Own::Answer(answer), None) => self.restore(answer),
+        }
+    }
+
+    /// Records an answer, and gives the copy that every replay will equal.
+    async fn record(&self, attempt: Attempt, result: Result<T, E>) -> Finished<Result<T, E>> {
+        let state = Arc::clone(&attempt.state);
+        let engine = Arc::clone(&attempt.engine);
+        let id = state.holder.id;
+        let kept = self.keep(&id, result, engine.limits.answer_limit).await;
         let end = End::Complete(Complete {
             holder: state.holder,
-            ending: ending.clone(),
+            ending: kept.ending.clone(),
             ttl_us: state.prepared.ttl_us,
         });
         let (told, lead) = tell(attempt, end).await;
@@ -148,23 +170,17 @@ where
                 None => self.refuse(Error::Superseded, Some(id)),
             };
         }
-        if let (Told::Yes, Some(lead), Ending::Answer(answer)) = (told, lead, ending) {
+        if let (Told::Yes, Some(lead), Ending::Answer(answer)) = (told, lead, &kept.ending) {
             lead.land(&Arc::new(Landed {
-                answer,
+                answer: answer.clone(),
                 finished_us: engine.clock.unix_us(),
                 attempt: state.won.attempt,
             }));
         }
-        let result = match (own, copy) {
-            // The first caller's own error, where only its text was kept.
-            (Own::Error(error), _) => Err(error),
-            (_, Some(copy)) => self.restore(copy),
-            (Own::Answer(answer), None) => self.restore(answer),
-        };
         let outcome = Outcome::executed(&state, told == Told::Yes);
         crate::telemetry::call(&state.prepared.operation, outcome.how);
         Finished {
-            result: Ok(result),
+            result: Ok(self.give(kept)),
             outcome,
             taint: Taint::Clear(id),
         }
@@ -190,6 +206,14 @@ where
             None => (Own::Answer(answer), kept),
         }
     }
+}
+
+/// An answer that is to be recorded.
+pub(super) struct ToRecord<T, E, K> {
+    own: Own<T, E, K>,
+    /// What replays will give.
+    copy: Option<Result<T, K>>,
+    pub(super) ending: Ending,
 }
 
 /// What the body itself returned.

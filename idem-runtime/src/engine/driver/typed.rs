@@ -4,6 +4,7 @@ use std::any::TypeId;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
+use super::within::{OnSession, TxAttempt};
 use super::{Boxed, Driver, Entered, Finished, Ops, Taint, run};
 use crate::answer::{ErrorMapping, ErrorPolicy};
 use crate::codec::Codec;
@@ -151,6 +152,40 @@ where
         let engine = Arc::clone(&attempt.engine);
         let work = engine.spawn(async move { Some(this.conclude(attempt, ended).await) });
         Box::pin(async move { self.finished(work.await, id) })
+    }
+
+    fn enter_in<'s>(
+        self: Arc<Self>,
+        call: Call,
+        within: super::Within,
+        session: crate::transaction::Session<'s>,
+    ) -> OnSession<'s, Entered<Result<T, E>, TxAttempt>> {
+        Box::pin(async move {
+            let (engine, prepared) = match self.open(call) {
+                Opened::Ready(engine, prepared, _) => (engine, prepared),
+                Opened::Unprotected => return Entered::Unprotected,
+                Opened::Refused(error, record) => {
+                    return Entered::Finished(self.refuse(error, record));
+                }
+            };
+            let refuse = |error| self.refuse(error, Some(prepared.id()));
+            match super::within::enter(&engine, &prepared, within, session).await {
+                Ok(attempt) => Entered::Won(attempt),
+                Err(entry) => Entered::Finished(
+                    self.answer(&prepared, entry)
+                        .unwrap_or_else(|| refuse(Error::ShuttingDown)),
+                ),
+            }
+        })
+    }
+
+    fn settle_in<'s>(
+        self: Arc<Self>,
+        attempt: TxAttempt,
+        ended: Result<Result<T, E>, Panic>,
+        session: crate::transaction::Session<'s>,
+    ) -> OnSession<'s, Finished<Result<T, E>>> {
+        Box::pin(async move { self.conclude_in(attempt, ended, session).await })
     }
 }
 

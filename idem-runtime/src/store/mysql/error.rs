@@ -26,6 +26,22 @@ pub(super) fn is_duplicate(error: &sqlx::Error) -> bool {
     number(error) == Some(DUPLICATE)
 }
 
+/// Whether the session has waited for a lock as long as it is set to: the
+/// statement was undone, the transaction goes on.
+pub(super) fn is_wait_over(error: &sqlx::Error) -> bool {
+    number(error) == Some(1205)
+}
+
+/// Whether a table, or a database, is not there.
+pub(super) fn missing_table(error: &sqlx::Error) -> bool {
+    matches!(number(error), Some(1146 | 1049))
+}
+
+/// The number of an error with which the server ends the whole transaction.
+pub(super) fn rolled_back(error: &sqlx::Error) -> Option<u16> {
+    number(error).filter(|number| [1213, 1020].contains(number))
+}
+
 /// Whether the statement was rolled back only because others were in the way.
 pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
     number(error).is_some_and(|number| AGAIN.contains(&number))

@@ -23,6 +23,7 @@ mod renewer;
 mod rows;
 mod schema;
 mod statements;
+mod within;
 
 use async_trait::async_trait;
 use sqlx::mysql::{MySql, MySqlArguments, MySqlPool, MySqlPoolOptions, MySqlRow};
@@ -31,9 +32,10 @@ use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
 use self::error::{is_conflict, is_duplicate, only_reads, store_error};
 use self::statements::Statements;
+pub(crate) use self::within::in_session;
 use super::{
     Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Written,
+    Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
@@ -284,7 +286,7 @@ impl MySqlStore {
     ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
         let query = texts
-            .insert(&texts.statements.reserve, request)
+            .insert(&texts.statements.reserve, Some(request.lease_us), request)
             .bind(texts.clock_us());
         let row = self.connections.fetch_one(query).await?;
         Ok(
@@ -305,7 +307,7 @@ impl MySqlStore {
         request: &Reserve,
     ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
-        let query = texts.insert(&texts.statements.insert, request);
+        let query = texts.insert(&texts.statements.insert, Some(request.lease_us), request);
         let inserted = self.connections.execute(query).await;
         match inserted {
             // A server that does not tell the fence is asked for it.
@@ -324,6 +326,24 @@ impl MySqlStore {
             }
             Err(error) => Err(error),
         }
+    }
+
+    async fn pinned(&self) -> Result<Option<Meta>, StoreError> {
+        let failed = |error: sqlx::Error| store_error(&error);
+        let row = self
+            .texts
+            .query(&self.texts.statements.meta)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(failed)?;
+        let Some(row) = row else { return Ok(None) };
+        let get = |at| row.try_get::<Vec<u8>, _>(at).map_err(failed);
+        Ok(Some(Meta {
+            format: row.try_get(0).map_err(failed)?,
+            // The table checks the lengths.
+            instance: get(1)?.try_into().unwrap_or_default(),
+            secret_check: get(2)?.try_into().unwrap_or_default(),
+        }))
     }
 
     async fn find_row(&self, id: &RecordId) -> Result<MySqlRow, sqlx::Error> {
@@ -374,7 +394,12 @@ impl Texts {
         sqlx::query(AssertSqlSafe(sql))
     }
 
-    fn insert<'q>(&self, sql: &'q str, request: &'q Reserve) -> Query<'q, MySql, MySqlArguments> {
+    fn insert<'q>(
+        &self,
+        sql: &'q str,
+        lease_us: Option<i64>,
+        request: &'q Reserve,
+    ) -> Query<'q, MySql, MySqlArguments> {
         self.query(sql)
             .bind(request.id.as_bytes().as_slice())
             .bind(request.operation.as_str())
@@ -383,7 +408,7 @@ impl Texts {
             .bind(request.fingerprint.as_bytes().as_slice())
             .bind(write_elements(&request.elements))
             .bind(request.claim.as_bytes().as_slice())
-            .bind(request.lease_us)
+            .bind(lease_us)
             .bind(
                 request
                     .version
@@ -403,6 +428,31 @@ impl Texts {
             .bind(seen.lease_until_us)
     }
 
+    /// Binds the end of an attempt.
+    fn complete<'q>(&'q self, request: &'q Complete) -> Query<'q, MySql, MySqlArguments> {
+        let (state, reason, answer) = match &request.ending {
+            Ending::Answer(answer) => (2_i16, None, Some(answer)),
+            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
+        };
+        let (holder, clock_us) = (&request.holder, self.clock_us());
+        self.query(&self.statements.complete)
+            .bind(answer.is_some_and(|answer| !answer.failed))
+            .bind(clock_us)
+            .bind(request.ttl_us)
+            .bind(clock_us)
+            .bind(request.ttl_us)
+            .bind(clock_us)
+            .bind(reason)
+            .bind(answer.map(|answer| answer.codec.as_str()))
+            .bind(answer.map(|answer| answer.failed))
+            .bind(answer.map(|answer| answer.bytes.as_slice()))
+            .bind(answer.map(|answer| answer.digest.as_slice()))
+            .bind(state)
+            .bind(holder.id.as_bytes().as_slice())
+            .bind(holder.claim.as_bytes().as_slice())
+            .bind(holder.fence)
+    }
+
     fn clock_us(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| clock.unix_us())
     }
@@ -416,6 +466,10 @@ impl Store for MySqlStore {
 
     async fn pin(&self, meta: &Meta) -> Result<Meta, StoreError> {
         let failed = |error: sqlx::Error| store_error(&error);
+        // A read does not wait for transactions that have the row locked.
+        if let Some(pinned) = self.pinned().await? {
+            return Ok(pinned);
+        }
         self.texts
             .query(&self.texts.statements.pin)
             .bind(meta.format.as_str())
@@ -424,19 +478,7 @@ impl Store for MySqlStore {
             .execute(&self.pool)
             .await
             .map_err(failed)?;
-        let row = self
-            .texts
-            .query(&self.texts.statements.meta)
-            .fetch_one(&self.pool)
-            .await
-            .map_err(failed)?;
-        let get = |at| row.try_get::<Vec<u8>, _>(at).map_err(failed);
-        Ok(Meta {
-            format: row.try_get(0).map_err(failed)?,
-            // The table checks the lengths.
-            instance: get(1)?.try_into().unwrap_or_default(),
-            secret_check: get(2)?.try_into().unwrap_or_default(),
-        })
+        self.pinned().await?.ok_or_else(swap::in_the_way)
     }
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
@@ -452,30 +494,8 @@ impl Store for MySqlStore {
     }
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
-        let (state, reason, answer) = match &request.ending {
-            Ending::Answer(answer) => (2_i16, None, Some(answer)),
-            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
-        };
-        let (holder, texts) = (&request.holder, &self.texts);
-        let clock_us = texts.clock_us();
-        let query = texts
-            .query(&texts.statements.complete)
-            .bind(answer.is_some_and(|answer| !answer.failed))
-            .bind(clock_us)
-            .bind(request.ttl_us)
-            .bind(clock_us)
-            .bind(request.ttl_us)
-            .bind(clock_us)
-            .bind(reason)
-            .bind(answer.map(|answer| answer.codec.as_str()))
-            .bind(answer.map(|answer| answer.failed))
-            .bind(answer.map(|answer| answer.bytes.as_slice()))
-            .bind(answer.map(|answer| answer.digest.as_slice()))
-            .bind(state)
-            .bind(holder.id.as_bytes().as_slice())
-            .bind(holder.claim.as_bytes().as_slice())
-            .bind(holder.fence);
-        match self.connections.execute(query).await {
+        let holder = &request.holder;
+        match self.connections.execute(self.texts.complete(request)).await {
             Ok(done) if done.rows_affected() == 1 => {
                 fault::point("complete-committed").await;
                 Ok(Written::Done)
@@ -527,6 +547,10 @@ impl Store for MySqlStore {
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn transactional(&self) -> Option<&dyn Transactional> {
         Some(self)
     }
 

@@ -54,6 +54,35 @@ const RESERVE: &str = concat!(
 /// `MySQL` has no `returning`: an error 1062 says that the key is there.
 const INSERT: &str = insert!();
 
+/// The same inside of the caller's transaction, guarded by the instance. The
+/// lease is bound to null.
+macro_rules! insert_in {
+    () => {
+        concat!(insert!(), " join {meta} m on m.instance = ?")
+    };
+}
+
+/// `MariaDB` knows whether there still is a transaction: a deadlock ends it.
+const RESERVE_IN: &str = concat!(
+    insert_in!(),
+    " where @@in_transaction = 1 \
+     on duplicate key update id = {records}.id returning ",
+    now!(),
+    " as now, cast(1 as signed) as found, ",
+    columns!()
+);
+const INSERT_IN: &str = insert_in!();
+
+/// What stands there now, whatever the transaction has seen before.
+const LOOK_IN: &str = concat!(
+    "select ",
+    now!(),
+    " as now, cast(1 as signed) as found, ",
+    columns!(),
+    " from (select 1) one left join {records} on id = ? lock in share mode"
+);
+const SAME: &str = "select one from {meta} where instance = ?";
+
 const FIND: &str = concat!(
     "select ",
     now!(),
@@ -208,6 +237,10 @@ pub(super) struct Statements {
     pub(super) place: String,
     pub(super) reserve: String,
     pub(super) insert: String,
+    pub(super) reserve_in: String,
+    pub(super) insert_in: String,
+    pub(super) look_in: String,
+    pub(super) same: String,
     pub(super) find: String,
     pub(super) swap: String,
     pub(super) complete: String,
@@ -265,6 +298,10 @@ impl Statements {
             place: quoted(""),
             reserve: fill(RESERVE),
             insert: fill(INSERT),
+            reserve_in: fill(RESERVE_IN),
+            insert_in: fill(INSERT_IN),
+            look_in: fill(LOOK_IN),
+            same: fill(SAME),
             find: fill(FIND),
             swap: fill(SWAP),
             complete: fill(COMPLETE),

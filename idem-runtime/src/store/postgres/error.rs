@@ -5,7 +5,7 @@ use crate::error::{StoreError, StoreErrorKind};
 /// Serialization failure, deadlock: nothing was done, and once more may do.
 const AGAIN: [&str; 2] = ["40001", "40P01"];
 
-fn code(error: &sqlx::Error) -> Option<String> {
+pub(super) fn code(error: &sqlx::Error) -> Option<String> {
     Some(error.as_database_error()?.code()?.into_owned())
 }
 

@@ -24,6 +24,7 @@ mod renewer;
 mod rows;
 mod schema;
 mod statements;
+mod within;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, Postgres};
@@ -32,9 +33,10 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use self::error::{is_conflict, only_reads, store_error};
 use self::statements::Statements;
+pub(crate) use self::within::in_session;
 use super::{
     Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Written,
+    Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -322,6 +324,27 @@ impl Texts {
             .bind(seen.lease_until_us)
     }
 
+    /// Binds the end of an attempt.
+    fn complete<'q>(&'q self, request: &'q Complete) -> Query<'q, Postgres, PgArguments> {
+        let (state, reason, answer) = match &request.ending {
+            Ending::Answer(answer) => (2_i16, None, Some(answer)),
+            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
+        };
+        let holder = &request.holder;
+        self.query(&self.statements.complete)
+            .bind(holder.id.as_bytes().as_slice())
+            .bind(holder.claim.as_bytes().as_slice())
+            .bind(holder.fence)
+            .bind(state)
+            .bind(request.ttl_us)
+            .bind(reason)
+            .bind(answer.map(|answer| answer.codec.as_str()))
+            .bind(answer.map(|answer| answer.failed))
+            .bind(answer.map(|answer| answer.bytes.as_slice()))
+            .bind(answer.map(|answer| answer.digest.as_slice()))
+            .bind(self.clock_us())
+    }
+
     fn clock_us(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| clock.unix_us())
     }
@@ -394,26 +417,8 @@ impl Store for PostgresStore {
     }
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
-        let (state, reason, answer) = match &request.ending {
-            Ending::Answer(answer) => (2_i16, None, Some(answer)),
-            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
-        };
         let holder = &request.holder;
-        let query = self
-            .texts
-            .query(&self.texts.statements.complete)
-            .bind(holder.id.as_bytes().as_slice())
-            .bind(holder.claim.as_bytes().as_slice())
-            .bind(holder.fence)
-            .bind(state)
-            .bind(request.ttl_us)
-            .bind(reason)
-            .bind(answer.map(|answer| answer.codec.as_str()))
-            .bind(answer.map(|answer| answer.failed))
-            .bind(answer.map(|answer| answer.bytes.as_slice()))
-            .bind(answer.map(|answer| answer.digest.as_slice()))
-            .bind(self.texts.clock_us());
-        match self.connections.execute(query).await {
+        match self.connections.execute(self.texts.complete(request)).await {
             Ok(done) if done.rows_affected() == 1 => {
                 fault::point("complete-committed").await;
                 Ok(Written::Done)
@@ -464,6 +469,10 @@ impl Store for PostgresStore {
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn transactional(&self) -> Option<&dyn Transactional> {
         Some(self)
     }
 

@@ -101,6 +101,29 @@ const RESERVE: &str = concat!(
      left join {records} r on r.id = $1 and not exists (select 1 from ins)"
 );
 
+/// The same inside of the caller's transaction, and without a lease. Whoever
+/// holds the lock of a key is the only transaction that writes it, so the insert
+/// waits for nobody. It is also guarded by the instance, and by the isolation,
+/// above which an answer that was committed since the transaction began cannot
+/// be seen.
+const RESERVE_IN: &str = concat!(
+    "with c as materialized (select ",
+    now!("$9"),
+    " as now, pg_try_advisory_xact_lock($10) as free, \
+       exists (select 1 from {meta} where instance = $11) as same, \
+       current_setting('transaction_isolation') in ('read committed', 'read uncommitted') as sees), \
+     ins as (insert into {records} (id, operation, label, scope_digest, payload_digest, \
+       payload_elements, state, fence, attempt, claim, takeovers, doubt, started_us, \
+       version_running) \
+       select $1, $2, $3, $4, $5, $6, 0, c.now, 1, $7, 0, false, c.now, $8 from c \
+       where c.free and c.same and c.sees on conflict (id) do nothing returning fence) \
+     select c.now, ins.fence as won, ",
+    columns!("r."),
+    ", c.free, c.same, c.sees \
+     from c left join ins on true \
+     left join {records} r on r.id = $1 and not exists (select 1 from ins)"
+);
+
 const FIND: &str = concat!(
     "select ",
     now!("$2"),
@@ -257,6 +280,7 @@ pub(super) struct Statements {
     /// What tells this set from others in the same database.
     pub(super) place: String,
     pub(super) reserve: String,
+    pub(super) reserve_in: String,
     pub(super) find: String,
     pub(super) swap: String,
     pub(super) swap_audited: String,
@@ -306,6 +330,7 @@ impl Statements {
             newest: quoted("audit"),
             place: quoted(""),
             reserve: fill(RESERVE),
+            reserve_in: fill(RESERVE_IN),
             find: fill(FIND),
             swap: fill(SWAP),
             swap_audited: fill(SWAP_AUDITED),

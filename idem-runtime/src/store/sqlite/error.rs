@@ -2,6 +2,7 @@
 
 use crate::error::{StoreError, StoreErrorKind};
 
+const ERROR: i32 = 1;
 const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
 const NOMEM: i32 = 7;
@@ -16,6 +17,16 @@ const NOTADB: i32 = 26;
 fn primary(error: &sqlx::Error) -> Option<i32> {
     let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)
+}
+
+/// Returns the whole result code, such as 517 for a snapshot that is too old.
+pub(super) fn code(error: &sqlx::Error) -> Option<String> {
+    Some(error.as_database_error()?.code()?.into_owned())
+}
+
+/// Whether a statement names what is not there.
+pub(super) fn is_of_statement(error: &sqlx::Error) -> bool {
+    primary(error) == Some(ERROR)
 }
 
 /// Whether another connection holds the write lock.

@@ -20,6 +20,7 @@ mod rows;
 mod schema;
 mod statements;
 mod time;
+mod within;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -33,10 +34,11 @@ use sqlx::sqlite::{
 
 use self::error::store_error;
 use self::time::StoreTime;
+pub(crate) use self::within::in_session;
 use self::writer::{Done, Job, Op, Writer};
 use super::{
     Capability, Complete, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
-    StoreAdmin, Sweep, Written,
+    StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -366,6 +368,10 @@ impl Store for SqliteStore {
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn transactional(&self) -> Option<&dyn Transactional> {
         Some(self)
     }
 

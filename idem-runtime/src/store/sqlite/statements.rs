@@ -53,6 +53,34 @@ pub(super) const WRITE: &str = concat!(
      ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
 );
 
+/// A fresh row inside of the caller's transaction, without a lease, if the file
+/// is the engine's own: the instance is a guard. The time is not behind what is
+/// stored.
+pub(super) const RESERVE_IN: &str = "INSERT INTO idem_records (id, operation, label,
+    scope_digest, payload_digest, payload_elements, state, fence, attempt, claim, takeovers,
+    doubt, started_us, version_running)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, 0, max(?9, m.clock_us), 1, ?7, 0, 0, max(?9, m.clock_us), ?8
+    FROM idem_meta m WHERE m.instance = ?10
+    ON CONFLICT (id) DO NOTHING RETURNING fence";
+
+/// What stands there, if the file is the engine's own.
+pub(super) const LOOK_IN: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", clock_us FROM idem_meta JOIN idem_records ON id = ?1 WHERE instance = ?2"
+);
+
+/// The end of an attempt in one statement: the transition of the same name.
+pub(super) const COMPLETE_IN: &str = "UPDATE idem_records SET state = ?4, finished_us = ?5,
+    expires_us = ?6, lease_until_us = NULL, not_before_us = NULL, doubt = 0, since_us = NULL,
+    reason = ?7, codec = ?8, failed = ?9, answer = ?10, answer_digest = ?11,
+    version_recorded = version_running, version_running = NULL,
+    recorded_payload_digest = NULL,
+    version_applied = CASE WHEN ?9 = 0 AND version_running IS NOT NULL
+        AND (version_applied IS NULL OR version_applied < version_running)
+      THEN version_running ELSE version_applied END
+    WHERE id = ?1 AND claim = ?2 AND fence = ?3 AND state IN (0, 4)";
+
 /// States 1 to 3 are released, completed and tombstone; see
 /// `Record::is_sweepable`.
 pub(super) const SWEEP: &str = "DELETE FROM idem_records WHERE rowid IN (

@@ -80,6 +80,7 @@ use super::{
 use crate::clock::{Clock, SystemClock, from_micros, micros};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
+use crate::store::Transactional;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transition::Settlement;
 
@@ -380,6 +381,11 @@ impl Store for TieredStore {
 
     fn largest_answer(&self) -> Option<usize> {
         self.0.back.largest_answer()
+    }
+
+    /// That of the store behind: the front knows nothing of transactions.
+    fn transactional(&self) -> Option<&dyn Transactional> {
+        self.0.back.transactional()
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

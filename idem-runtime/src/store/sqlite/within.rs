@@ -1,0 +1,128 @@
+//! Inside of the caller's transaction, on the caller's connection.
+
+use async_trait::async_trait;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteConnection;
+
+use super::{SqliteStore, error, rows, statements};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::store::sql::{damaged, write_elements};
+use crate::store::transactional::{Entrance, Transactional, other_database};
+use crate::store::{Complete, Ending, Reserve, Reserved, Won, Written};
+use crate::transaction::Session;
+use crate::transition;
+
+/// Takes the connection out, which is the only kind there is if no other
+/// database's feature is on.
+fn connection(session: Session<'_>) -> Result<&mut SqliteConnection, StoreError> {
+    match session {
+        Session::Sqlite(conn) => Ok(conn),
+        #[cfg(any(feature = "postgres", feature = "mysql"))]
+        _ => Err(crate::store::transactional::other_kind()),
+    }
+}
+
+/// Classifies an error of a statement on the caller's connection.
+pub(crate) fn in_session(error: &sqlx::Error) -> StoreError {
+    if error::is_busy(error) {
+        return StoreError::new(
+            StoreErrorKind::Transient,
+            "the SQLite file is locked, or was changed since this transaction first read it; roll back, and begin with `begin_with(\"BEGIN IMMEDIATE\")`, which waits for its turn",
+        )
+        .with_code(error::code(error).unwrap_or_default());
+    }
+    if error::is_of_statement(error) {
+        // It has not the tables of this store.
+        tracing::debug!(target: "idem::store", error = %error, "SQLite error");
+        return other_database();
+    }
+    error::store_error(error)
+}
+
+#[async_trait]
+impl Transactional for SqliteStore {
+    async fn reserve_in(
+        &self,
+        session: Session<'_>,
+        instance: &[u8; 16],
+        request: &Reserve,
+    ) -> Result<Entrance, StoreError> {
+        let conn = connection(session)?;
+        let failed = |error: sqlx::Error| in_session(&error);
+        let won: Option<i64> = sqlx::query_scalar(statements::RESERVE_IN)
+            .bind(request.id.as_bytes().as_slice())
+            .bind(request.operation.as_str())
+            .bind(request.label.as_ref().map(crate::record::Label::as_str))
+            .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
+            .bind(request.fingerprint.as_bytes().as_slice())
+            .bind(write_elements(&request.elements))
+            .bind(request.claim.as_bytes().as_slice())
+            .bind(request.version.as_ref().map(|v| v.as_bytes().to_vec()))
+            .bind(self.0.time.at_least(i64::MIN))
+            .bind(instance.as_slice())
+            .fetch_optional(&mut *conn)
+            .await
+            .map_err(failed)?;
+        if let Some(fence) = won {
+            // A fresh fence is the time, which others must not go behind.
+            self.0.time.at_least(fence);
+            return Ok(Entrance::Answered(Reserved::Won(Won {
+                fence,
+                attempt: 1,
+                doubt: false,
+                doubt_for_us: 0,
+                resent: false,
+            })));
+        }
+        // The insertion has taken the write lock: what stands there stays.
+        let row = sqlx::query(statements::LOOK_IN)
+            .bind(request.id.as_bytes().as_slice())
+            .bind(instance.as_slice())
+            .fetch_optional(&mut *conn)
+            .await
+            .map_err(failed)?;
+        let row = row.ok_or_else(other_database)?;
+        let stored: i64 = row.try_get("clock_us").map_err(|_| damaged("time"))?;
+        let record = rows::record(&row)?;
+        let now_us = self.0.time.at_least(stored);
+        let decision = transition::reserve_in_transaction(Some(&record), request, now_us);
+        if let Some(next) = &decision.write {
+            rows::write(next).execute(conn).await.map_err(failed)?;
+        }
+        Ok(Entrance::Answered(decision.reply))
+    }
+
+    async fn complete_in(
+        &self,
+        session: Session<'_>,
+        request: &Complete,
+    ) -> Result<Written, StoreError> {
+        let conn = connection(session)?;
+        let (state, reason, answer) = match &request.ending {
+            Ending::Answer(answer) => (2_i16, None, Some(answer)),
+            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
+        };
+        let holder = &request.holder;
+        let now_us = self.0.time.at_least(i64::MIN);
+        let done = sqlx::query(statements::COMPLETE_IN)
+            .bind(holder.id.as_bytes().as_slice())
+            .bind(holder.claim.as_bytes().as_slice())
+            .bind(holder.fence)
+            .bind(state)
+            .bind(now_us)
+            .bind(transition::expiry(now_us, request.ttl_us))
+            .bind(reason)
+            .bind(answer.map(|answer| answer.codec.as_str()))
+            .bind(answer.map(|answer| answer.failed))
+            .bind(answer.map(|answer| answer.bytes.as_slice()))
+            .bind(answer.map(|answer| answer.digest.as_slice()))
+            .execute(conn)
+            .await
+            .map_err(|error| in_session(&error))?;
+        Ok(if done.rows_affected() == 1 {
+            Written::Done
+        } else {
+            Written::Superseded
+        })
+    }
+}

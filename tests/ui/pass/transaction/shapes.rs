@@ -1,0 +1,59 @@
+#![deny(warnings)]
+
+use idem::transaction::TxConnection;
+use idem::{Error, idempotent};
+
+/// Not serializable.
+#[derive(Debug)]
+pub struct Failure;
+
+impl From<Error> for Failure {
+    fn from(_: Error) -> Self {
+        Self
+    }
+}
+
+fn write(_: &mut impl TxConnection) {}
+
+#[idempotent(key = id, ttl = "1h", name = "a", tx = conn)]
+pub async fn generic<C: TxConnection>(conn: &mut C, id: &str) -> Result<u32, Failure> {
+    write(conn);
+    write(conn);
+    Ok(u32::from(id.is_empty()))
+}
+
+#[idempotent(key = id, ttl = "1h", name = "b", tx = savepoint(conn), payload = *count)]
+pub async fn borrows<'c, C>(id: u32, conn: &'c mut C, count: &u32) -> Result<u32, Failure>
+where
+    C: TxConnection + ?Sized + Sized,
+{
+    write(conn);
+    Ok(id + count)
+}
+
+#[idempotent(key = id, ttl = "1h", name = "c", tx = conn, on_error = store_text)]
+pub async fn rebound(mut conn: &mut impl TxConnection, id: u32) -> Result<u32, Error> {
+    let other = &mut conn;
+    write(*other);
+    conn = *other;
+    write(conn);
+    Ok(id)
+}
+
+pub struct Shop;
+
+impl Shop {
+    #[idempotent(key = id, ttl = "1h", name = "shop.place", tx = r#final)]
+    pub async fn place(&self, r#final: &mut impl TxConnection, id: u32) -> Result<u32, Failure> {
+        write(r#final);
+        let _: &Self = self;
+        Err(Failure)
+    }
+}
+
+/// It is `Send` exactly if the body is.
+pub fn send<C: TxConnection>(conn: &mut C) -> impl Future<Output = Result<u32, Failure>> + Send {
+    generic(conn, "id")
+}
+
+fn main() {}
