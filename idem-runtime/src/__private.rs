@@ -13,7 +13,7 @@ pub use crate::engine::driver::{Detached, Ops, detached, in_place};
 pub use crate::engine::site::{Name, Site, path_of};
 use crate::error::Error;
 use crate::policy::Recovered;
-pub use crate::policy::{OnInProgress, OnMissingKey, OnUnknown, Ttl};
+pub use crate::policy::{OnInProgress, OnMissingKey, OnStale, OnUnknown, Ttl};
 use crate::record::UnknownReason;
 
 /// Checks the whole return type, and makes the typed half of the call.

@@ -136,6 +136,10 @@ struct RecoveryGuide;
 #[doc = include_str!("../../docs/custom-store.md")]
 struct CustomStoreGuide;
 
+#[cfg(all(doctest, feature = "macros", feature = "testing"))]
+#[doc = include_str!("../../docs/sync.md")]
+struct SyncGuide;
+
 #[cfg(all(doctest, feature = "macros", feature = "axum"))]
 #[doc = include_str!("../../docs/http.md")]
 struct HttpGuide;
@@ -163,6 +167,7 @@ pub mod store;
 mod sync;
 pub mod telemetry;
 pub mod transition;
+mod version;
 
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -175,8 +180,9 @@ pub use self::engine::{Drained, Engine, EngineBuilder, PlainCall, Stats, connect
 pub use self::error::{Error, StoreError, StoreErrorKind};
 pub use self::identity::{RecordId, Secret};
 pub use self::outcome::{How, Outcome, observe};
-pub use self::policy::{Disposition, OnInProgress, OnUnknown, Recovered, Ttl};
+pub use self::policy::{Disposition, OnInProgress, OnStale, OnUnknown, Recovered, Ttl};
 pub use self::record::{TombstoneReason, UnknownReason};
+pub use self::version::Version;
 #[cfg(feature = "macros")]
 pub use idem_macros::idempotent;
 #[cfg(feature = "redis")]

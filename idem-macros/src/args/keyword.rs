@@ -11,6 +11,7 @@ pub(crate) enum Keyword {
     Name,
     Scope,
     Payload,
+    Version,
     Label,
     Engine,
     OnInProgress,
@@ -18,6 +19,7 @@ pub(crate) enum Keyword {
     OnUnknown,
     OnCancel,
     OnMissingKey,
+    OnStale,
     Clone,
     MapErr,
     Codec,
@@ -33,6 +35,7 @@ const WORDS: &[(&str, Keyword, &str)] = &[
     ("name", Keyword::Name, "name = \"payments.charge\""),
     ("scope", Keyword::Scope, "scope = tenant_id"),
     ("payload", Keyword::Payload, "payload = (amount, currency)"),
+    ("version", Keyword::Version, "version = order.revision"),
     ("label", Keyword::Label, "label = order_id"),
     ("engine", Keyword::Engine, "engine = app.idem"),
     (
@@ -48,6 +51,7 @@ const WORDS: &[(&str, Keyword, &str)] = &[
         Keyword::OnMissingKey,
         "on_missing_key = error",
     ),
+    ("on_stale", Keyword::OnStale, "on_stale = error"),
     ("clone", Keyword::Clone, "clone = self"),
     ("map_err", Keyword::MapErr, "map_err = AppError::from_idem"),
     ("codec", Keyword::Codec, "codec = idem::codec::Json"),
@@ -69,6 +73,10 @@ const GUESSES: &[(&str, Keyword)] = &[
     ("retry", Keyword::OnUnknown),
     ("timeout", Keyword::OnInProgress),
     ("on_conflict", Keyword::OnInProgress),
+    ("revision", Keyword::Version),
+    ("sequence", Keyword::Version),
+    ("updated_at", Keyword::Version),
+    ("on_outdated", Keyword::OnStale),
 ];
 
 /// Words kept for later, with what to do until they exist.
@@ -77,15 +85,6 @@ const RESERVED: &[(&str, &str)] = &[
         "tx",
         "until then, let the body begin and commit its own transaction, and add \
          `on_unknown = recover(..)` with a query that finds the row it would have written",
-    ),
-    (
-        "version",
-        "until then, make the version a part of the key, `key = (id, version)`, and let the body \
-         skip its write when a newer version is already there",
-    ),
-    (
-        "on_stale",
-        "it belongs to `version`, which does not exist yet either; leave it out",
     ),
 ];
 

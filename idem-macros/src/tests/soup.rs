@@ -44,6 +44,8 @@ const WORDS: &[&str] = &[
     "crate",
     "tx",
     "version",
+    "on_stale",
+    "replay",
     "tenant",
     "store",
     "classify",
