@@ -195,11 +195,11 @@ fn answered(prepared: &Prepared, reserved: Reserved, lead: Option<Lead>) -> Entr
         Reserved::Mismatch { differs } => Entry::Refused(Error::PayloadMismatch { differs }),
         Reserved::Stale {
             applied, newest, ..
-        } if prepared.reserve.version.is_some() => match prepared.on_stale {
+        } => match prepared.on_stale {
             OnStale::Error => Entry::Refused(Error::Stale { applied }),
             OnStale::Replay => newest_instead(prepared, *newest),
         },
-        Reserved::Stale { .. } | Reserved::Won(_) | Reserved::InProgress { .. } => {
+        Reserved::Won(_) | Reserved::InProgress { .. } => {
             Entry::Refused(Error::Store(StoreError::new(
                 StoreErrorKind::Permanent,
                 "the store gave an answer that was not asked for",
