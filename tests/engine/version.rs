@@ -81,7 +81,10 @@ async fn other_versions_wait_for_the_running_one_and_ask_again() {
     assert_eq!(running.await.unwrap(), Ok(2));
     let [older, same, newer] = waiting;
     let older = older.await.unwrap().unwrap_err();
-    assert!(older == stale(Some(2)) || older == stale(Some(3)), "{older:?}");
+    assert!(
+        older == stale(Some(2)) || older == stale(Some(3)),
+        "{older:?}"
+    );
     let same = same.await.unwrap();
     assert_eq!(same, Ok(2), "it shared the flight");
     assert_eq!(newer.await.unwrap(), Ok(3));
@@ -182,7 +185,9 @@ async fn a_newest_answer_that_is_not_kept_is_not_replayable() {
     let newest = call(&engine, 1).on_stale(OnStale::Replay);
     let told = newest.run(async { Ok::<_, Error>(Some(())) }).await;
     assert!(matches!(told, Err(Error::NotReplayable { .. })), "{told:?}");
-    let told = call(&engine, 1).run(async { Ok::<_, Error>(Some(())) }).await;
+    let told = call(&engine, 1)
+        .run(async { Ok::<_, Error>(Some(())) })
+        .await;
     assert_eq!(told, Err(stale(None)));
 }
 

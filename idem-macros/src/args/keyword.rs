@@ -80,13 +80,11 @@ const GUESSES: &[(&str, Keyword)] = &[
 ];
 
 /// Words kept for later, with what to do until they exist.
-const RESERVED: &[(&str, &str)] = &[
-    (
-        "tx",
-        "until then, let the body begin and commit its own transaction, and add \
+const RESERVED: &[(&str, &str)] = &[(
+    "tx",
+    "until then, let the body begin and commit its own transaction, and add \
          `on_unknown = recover(..)` with a query that finds the row it would have written",
-    ),
-];
+)];
 
 impl Keyword {
     /// Finds the parameter that `word` names.

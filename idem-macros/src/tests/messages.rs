@@ -177,7 +177,10 @@ fn contradictions() {
         let alone = format!("on_stale = {choice}");
         extra(&alone, "`on_stale` needs a version");
     }
-    extra("on_stale = replay, revision = id", "is called `version` here");
+    extra(
+        "on_stale = replay, revision = id",
+        "is called `version` here",
+    );
 }
 
 #[test]
@@ -231,8 +234,14 @@ fn keys_that_differ_on_every_delivery() {
 fn versions_that_differ_on_every_delivery() {
     for (version, part) in [
         ("SystemTime::now()", "`now` is the time of this delivery"),
-        ("(order.at, Uuid::now_v7().into_bytes())", "`now_v7` is a new id"),
-        ("job.attempt", "would run again: use what the sender stamped"),
+        (
+            "(order.at, Uuid::now_v7().into_bytes())",
+            "`now_v7` is a new id",
+        ),
+        (
+            "job.attempt",
+            "would run again: use what the sender stamped",
+        ),
     ] {
         extra(&format!("version = {version}"), part);
     }
