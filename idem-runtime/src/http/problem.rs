@@ -229,6 +229,13 @@ impl Problem {
         )
     }
 
+    fn stale() -> Self {
+        Self::new(
+            ProblemKind::Stale,
+            "a newer version of what this request changes is recorded; this request did nothing; do not send it again",
+        )
+    }
+
     #[must_use]
     pub(super) fn base(mut self, base: Cow<'static, str>) -> Self {
         self.base = base;
@@ -315,10 +322,7 @@ impl From<&Error> for Problem {
                 "this request was taken over by a retry while it ran; send the same request with the same key again for the recorded answer",
             )
             .with_retry_after(SOON),
-            Error::Stale { .. } => Self::new(
-                ProblemKind::Stale,
-                "a newer version of what this request changes is recorded; this request did nothing; do not send it again",
-            ),
+            Error::Stale { .. } => Self::stale(),
             Error::NotReplayable { reason } => Self::new(
                 ProblemKind::NotReplayable,
                 format!(

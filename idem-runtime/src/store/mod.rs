@@ -172,7 +172,7 @@ pub enum Reserved {
         applied: Option<VersionBytes>,
         /// What is recorded of it: [`Completed`](Self::Completed) or
         /// [`Tombstone`](Self::Tombstone).
-        newest: Box<Reserved>,
+        newest: Box<Self>,
     },
 }
 
