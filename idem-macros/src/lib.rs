@@ -77,8 +77,8 @@ mod tests;
 /// # Parameters
 ///
 /// `key` and `ttl` are required; everything else has a default that never runs
-/// the body a second time. Expressions in `key`, `payload`, `scope`, `label`,
-/// `engine` and `ttl` see the arguments, also those bound by patterns, and
+/// the body a second time. Expressions in `key`, `payload`, `scope`, `version`,
+/// `label`, `engine` and `ttl` see the arguments, also those bound by patterns, and
 /// `self`. They are evaluated before anything is reserved, so they may not
 /// contain `.await`, `?`, `return` or `break`.
 ///
@@ -140,6 +140,36 @@ mod tests;
 /// ```ignore
 /// #[idempotent(key = order_id, payload = (amount, currency, cart.total()), ttl = "24h")]
 /// ```
+///
+/// ## `version`
+///
+/// `version = expression`, an `idem::Version`: an integer, a `SystemTime`, a
+/// `[u8; N]` (a `UUIDv7`: `id.into_bytes()`), or a pair of those; text is none,
+/// because `"10" < "9"`. Default: none. For jobs that apply the newest state of
+/// something: what orders the calls of one key, such as the sender's revision.
+///
+/// | this call's version is | then |
+/// |---|---|
+/// | lower than the recorded one | `Error::Stale`, or what [`on_stale`](#on_stale) says; the body does not run |
+/// | the recorded one | its answer is replayed |
+/// | higher | the body runs |
+/// | anything else while one runs | it waits, as [`on_in_progress`](#on_in_progress) says, and asks again |
+/// | anything else, and an attempt ended without an answer | [`on_unknown`](#on_unknown) decides, for a higher one too |
+///
+/// The [`payload`](#payload) is compared between equal versions only. An `Err`
+/// that is recorded makes lower versions stale as well. The highest version
+/// whose answer was an `Ok` is kept for ever, beyond the [`ttl`](#ttl).
+/// `docs/sync.md` says what is promised, and what is not.
+///
+/// ```ignore
+/// #[idempotent(key = customer.id, version = customer.revision, ttl = "7d")]
+/// ```
+///
+/// ## `on_stale`
+///
+/// `error` (default) or `replay`. What a call gets whose version is lower than
+/// the recorded one: `Error::Stale { applied }`, or the newest recorded answer,
+/// which is of that other version. Needs [`version`](#version).
 ///
 /// ## `label`
 ///
@@ -274,10 +304,6 @@ mod tests;
 /// `crate = path`. Default: `::idem`, or the name that your manifest gives to
 /// `idem-runtime`. Where the runtime is, for crates that re-export it.
 ///
-/// ## Not yet
-///
-/// `version` and `on_stale` are reserved.
-///
 /// # Concurrent calls
 ///
 /// Calls with the same name, scope and key are ordered by the store: one runs,
@@ -302,7 +328,7 @@ mod tests;
 /// The function returns its own `E`. An error of the engine comes as
 /// `E::from(idem::Error)`; none of them is ever recorded as the answer of the
 /// call that it is about. A final one of an *inner* call (`PayloadMismatch`,
-/// `InvalidKey`, `Fingerprint`, a replayed `Failed`) that the body passes on is
+/// `Stale`, `InvalidKey`, `Fingerprint`, a replayed `Failed`) that the body passes on is
 /// an `Err` of the body like any other: under `store` it is recorded and
 /// replayed. So turn it into a variant of your own before `is_mismatch()`
 /// becomes a 422.

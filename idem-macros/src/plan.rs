@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use syn::{Attribute, Expr, Ident, LitStr, Path, Token, Type};
 
-use crate::args::choice::{OnError, OnInProgress, OnMissingKey};
+use crate::args::choice::{OnError, OnInProgress, OnMissingKey, OnStale};
 use crate::args::key::Selection;
 use crate::args::ttl::TtlArg;
 use crate::args::tx::Tx;
@@ -60,6 +60,9 @@ pub(crate) struct Call {
     pub(crate) scope: Option<Expr>,
     pub(crate) key: Selection,
     pub(crate) payload: Option<Selection>,
+    pub(crate) version: Option<Expr>,
+    /// Only beside a version.
+    pub(crate) on_stale: Option<OnStale>,
     pub(crate) label: Option<Expr>,
 }
 

@@ -14,7 +14,7 @@ pub use crate::engine::driver::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
 pub use crate::engine::site::{Name, Site, path_of};
 use crate::error::Error;
 use crate::policy::Recovered;
-pub use crate::policy::{OnInProgress, OnMissingKey, OnUnknown, Ttl};
+pub use crate::policy::{OnInProgress, OnMissingKey, OnStale, OnUnknown, Ttl};
 use crate::record::UnknownReason;
 
 /// Checks the whole return type, and makes the typed half of the call.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::RecordId;
-use crate::record::{TombstoneReason, UnknownReason};
+use crate::record::{TombstoneReason, UnknownReason, VersionBytes};
 
 /// Why a call gave no answer of the body's.
 ///
@@ -63,6 +63,17 @@ pub enum Error {
         "this attempt lost its lease to another one, or its record was removed; its body may have run, but nothing of it is recorded; ask again for the recorded answer"
     )]
     Superseded,
+
+    /// A newer version of this key is recorded, so this one must not run any
+    /// more.
+    #[error(
+        "a newer version of this key is recorded, as applied or as failed; the body did not run; drop this one, or send a version that is newer still"
+    )]
+    Stale {
+        /// The highest version that was applied: whose body returned `Ok`. None
+        /// if none was, and lower than the recorded one if that is an `Err`.
+        applied: Option<VersionBytes>,
+    },
 
     /// The body ran to its end, but its answer cannot be given back.
     #[error(
@@ -170,6 +181,12 @@ impl Error {
         matches!(self, Self::PayloadMismatch { .. })
     }
 
+    /// Returns whether a newer version of this key is recorded.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Stale { .. })
+    }
+
     /// Returns whether an earlier attempt's effect is in doubt.
     #[must_use]
     pub fn is_unknown_outcome(&self) -> bool {
@@ -206,6 +223,7 @@ impl Error {
         !matches!(
             self,
             Self::PayloadMismatch { .. }
+                | Self::Stale { .. }
                 | Self::InvalidKey { .. }
                 | Self::Fingerprint { .. }
                 | Self::Failed { .. }

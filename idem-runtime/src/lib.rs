@@ -140,6 +140,10 @@ struct CustomStoreGuide;
 #[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
 #[doc = include_str!("../../docs/same-transaction.md")]
 struct SameTransactionGuide;
+#[cfg(all(doctest, feature = "macros", feature = "testing"))]
+#[doc = include_str!("../../docs/sync.md")]
+struct SyncGuide;
+
 #[cfg(all(doctest, feature = "macros", feature = "axum"))]
 #[doc = include_str!("../../docs/http.md")]
 struct HttpGuide;
@@ -168,6 +172,7 @@ mod sync;
 pub mod telemetry;
 pub mod transaction;
 pub mod transition;
+mod version;
 
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -181,8 +186,9 @@ pub use self::engine::{Drained, Engine, EngineBuilder, PlainCall, Stats, connect
 pub use self::error::{Error, StoreError, StoreErrorKind};
 pub use self::identity::{RecordId, Secret};
 pub use self::outcome::{How, Outcome, observe};
-pub use self::policy::{Disposition, OnInProgress, OnUnknown, Recovered, Ttl};
+pub use self::policy::{Disposition, OnInProgress, OnStale, OnUnknown, Recovered, Ttl};
 pub use self::record::{TombstoneReason, UnknownReason};
+pub use self::version::Version;
 #[cfg(feature = "macros")]
 pub use idem_macros::idempotent;
 #[cfg(feature = "redis")]

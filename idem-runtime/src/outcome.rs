@@ -20,6 +20,8 @@ pub enum How {
     Coalesced,
     /// An earlier attempt's answer was found in the outside world.
     Recovered,
+    /// A newer version was recorded, and this is its answer: `on_stale = replay`.
+    Stale,
     /// The engine gave no answer; the error says why.
     Refused,
     /// There was no key, and the body ran without protection.
@@ -35,6 +37,7 @@ impl How {
             Self::Replayed => "replayed",
             Self::Coalesced => "coalesced",
             Self::Recovered => "recovered",
+            Self::Stale => "stale",
             Self::Refused => "refused",
             Self::Unprotected => "unprotected",
         }

@@ -72,6 +72,17 @@ pub enum OnMissingKey {
     Run,
 }
 
+/// What a call does when a newer version of its key is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnStale {
+    /// Answers [`Error::Stale`](crate::Error::Stale).
+    #[default]
+    Error,
+    /// Gives the newest recorded answer, without running: it is of another
+    /// version, and of another payload.
+    Replay,
+}
+
 /// What an `Err` of the body says about its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disposition {

@@ -2,10 +2,11 @@
 //!
 //! States and who may change them are in [`transition`](crate::transition).
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use sha2::{Digest as _, Sha256};
 
 use crate::identity::{Fingerprint, RecordId};
+use crate::version::Version;
 
 /// The random owner token of an attempt, made before the first byte is sent.
 ///
@@ -358,7 +359,7 @@ impl std::fmt::Debug for Recorded {
 }
 
 /// The order-preserving bytes of a version, at most 32; compared as bytes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct VersionBytes(Vec<u8>);
 
 impl VersionBytes {
@@ -371,10 +372,38 @@ impl VersionBytes {
         (bytes.len() <= Self::MAX_LEN).then_some(Self(bytes))
     }
 
+    /// Returns the bytes of a version, to compare with [`Error::Stale`](crate::Error::Stale).
+    #[must_use]
+    pub fn of<V: Version + ?Sized>(version: &V) -> Self {
+        const {
+            assert!(
+                V::MAX_LEN <= Self::MAX_LEN,
+                "a version has at most 32 bytes, and this type can have more"
+            );
+        }
+        let mut bytes = Vec::with_capacity(V::MAX_LEN);
+        version.write(&mut bytes);
+        Self(bytes)
+    }
+
     /// Returns the bytes to store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl std::fmt::Debug for VersionBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Never the bytes: they are the user's argument, and errors are logged.
+        write!(f, "VersionBytes({} bytes)", self.0.len())
+    }
+}
+
+impl<'de> Deserialize<'de> for VersionBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Vec::deserialize(deserializer)?)
+            .ok_or_else(|| de::Error::custom("a version has at most 32 bytes"))
     }
 }
 

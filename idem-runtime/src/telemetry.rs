@@ -118,6 +118,7 @@ pub(crate) fn refused(error: &Error) {
         Error::PayloadMismatch { .. } => "payload_mismatch",
         Error::UnknownOutcome { .. } => "unknown_outcome",
         Error::Superseded => "superseded",
+        Error::Stale { .. } => "stale",
         Error::NotReplayable { .. } => "not_replayable",
         Error::InvalidKey { .. } => "invalid_key",
         Error::Fingerprint { .. } => "fingerprint",

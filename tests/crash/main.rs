@@ -19,6 +19,7 @@ mod place;
 mod race;
 mod shutdown;
 mod transaction;
+mod versions;
 mod victim;
 mod zombie;
 
@@ -32,11 +33,13 @@ fn main() {
         Some("drainer") => shutdown::run(&args.collect::<Vec<_>>()),
         Some("full") => full::run(&args.collect::<Vec<_>>()),
         Some("racer") => race::run(&args.collect::<Vec<_>>()),
+        Some("syncer") => versions::run(&args.collect::<Vec<_>>()),
         _ => {
             let mut trials: Vec<Trial> = kill::cases().collect();
             trials.extend(transaction::cases());
             trials.extend(zombie::cases());
             trials.extend(race::cases());
+            trials.extend(versions::cases());
             trials.extend(shutdown::cases());
             trials.extend(full::cases());
             trials.push(page::case(&trials));

@@ -17,6 +17,7 @@ mod faulty;
 mod identity;
 mod log;
 mod nested;
+mod orders;
 mod panics;
 mod polled;
 mod recovery;
@@ -29,6 +30,7 @@ mod start;
 mod starved;
 mod store_faults;
 mod superseded;
+mod version;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -23,6 +23,7 @@ mod parameters;
 mod receivers;
 mod shapes;
 mod traits;
+mod versions;
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -34,6 +34,9 @@ mod network;
 #[cfg(test)]
 mod operators;
 #[cfg(test)]
+#[path = "../engine/orders.rs"]
+mod orders;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 #[path = "../engine/polled.rs"]
@@ -63,6 +66,8 @@ mod tiered;
 mod traffic;
 #[cfg(test)]
 mod trips;
+#[cfg(test)]
+mod versions;
 
 /// Returns the URL of a server, which must be there.
 #[cfg(test)]

@@ -262,7 +262,7 @@ async fn version_1_of_a_file_is_replayed_or_refused_as_it_was() {
     ));
 
     let reply = store.reserve(&request("version", Some(4))).await.unwrap();
-    assert!(matches!(reply, Reserved::Stale { recorded } if recorded.as_bytes() == [5]));
+    assert!(matches!(reply, Reserved::Stale { recorded, .. } if recorded.as_bytes() == [5]));
     let reply = store.reserve(&request("version", Some(5))).await.unwrap();
     assert!(matches!(reply, Reserved::Completed { answer, .. } if answer.bytes == b"5"));
     let newer = Reserve {

@@ -44,6 +44,12 @@ pub(crate) enum OnMissingKey {
     Run,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnStale {
+    Error,
+    Replay,
+}
+
 /// A word, and what stands in parentheses behind it.
 struct Choice {
     word: Ident,
@@ -266,6 +272,25 @@ pub(crate) fn on_missing_key(input: ParseStream<'_>) -> syn::Result<OnMissingKey
                 ("reject", "error"),
                 ("skip", "run"),
                 ("ignore", "run"),
+            ],
+        ),
+    }
+}
+
+pub(crate) fn on_stale(input: ParseStream<'_>) -> syn::Result<OnStale> {
+    let choice = Choice::parse(Keyword::OnStale, input)?;
+    match choice.word.to_string().as_str() {
+        "error" => choice.bare(OnStale::Error),
+        "replay" => choice.bare(OnStale::Replay),
+        _ => choice.unknown(
+            Keyword::OnStale,
+            &["error", "replay"],
+            &[
+                ("refuse", "error"),
+                ("reject", "error"),
+                ("skip", "replay"),
+                ("ignore", "replay"),
+                ("newest", "replay"),
             ],
         ),
     }

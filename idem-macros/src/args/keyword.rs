@@ -11,6 +11,7 @@ pub(crate) enum Keyword {
     Name,
     Scope,
     Payload,
+    Version,
     Label,
     Engine,
     OnInProgress,
@@ -18,6 +19,7 @@ pub(crate) enum Keyword {
     OnUnknown,
     OnCancel,
     OnMissingKey,
+    OnStale,
     Clone,
     MapErr,
     Codec,
@@ -34,6 +36,7 @@ const WORDS: &[(&str, Keyword, &str)] = &[
     ("name", Keyword::Name, "name = \"payments.charge\""),
     ("scope", Keyword::Scope, "scope = tenant_id"),
     ("payload", Keyword::Payload, "payload = (amount, currency)"),
+    ("version", Keyword::Version, "version = order.revision"),
     ("label", Keyword::Label, "label = order_id"),
     ("engine", Keyword::Engine, "engine = app.idem"),
     (
@@ -49,6 +52,7 @@ const WORDS: &[(&str, Keyword, &str)] = &[
         Keyword::OnMissingKey,
         "on_missing_key = error",
     ),
+    ("on_stale", Keyword::OnStale, "on_stale = error"),
     ("clone", Keyword::Clone, "clone = self"),
     ("map_err", Keyword::MapErr, "map_err = AppError::from_idem"),
     ("codec", Keyword::Codec, "codec = idem::codec::Json"),
@@ -72,19 +76,10 @@ const GUESSES: &[(&str, Keyword)] = &[
     ("timeout", Keyword::OnInProgress),
     ("transaction", Keyword::Tx),
     ("on_conflict", Keyword::OnInProgress),
-];
-
-/// Words kept for later, with what to do until they exist.
-const RESERVED: &[(&str, &str)] = &[
-    (
-        "version",
-        "until then, make the version a part of the key, `key = (id, version)`, and let the body \
-         skip its write when a newer version is already there",
-    ),
-    (
-        "on_stale",
-        "it belongs to `version`, which does not exist yet either; leave it out",
-    ),
+    ("revision", Keyword::Version),
+    ("sequence", Keyword::Version),
+    ("updated_at", Keyword::Version),
+    ("on_outdated", Keyword::OnStale),
 ];
 
 impl Keyword {
@@ -118,10 +113,6 @@ impl Keyword {
 /// A word that is no parameter: what is probably meant, and what to say.
 pub(crate) fn unknown(word: &Ident) -> (Option<Keyword>, Error) {
     let text = word.to_string();
-    if let Some((_, advice)) = RESERVED.iter().find(|(reserved, _)| *reserved == text) {
-        let message = format!("`{text}` is not available yet; {advice}");
-        return (None, Error::new(word.span(), message));
-    }
     if let Some((_, keyword)) = GUESSES.iter().find(|(guess, _)| *guess == text) {
         let message = format!(
             "`{text}` is called `{}` here: write `{}`",

@@ -15,7 +15,7 @@ use syn::punctuated::Punctuated;
 use syn::{Error, Expr, LitStr, Path, Token, parenthesized, token};
 
 use crate::diagnostics::Diagnostics;
-use choice::{OnCancel, OnError, OnInProgress, OnMissingKey, OnUnknown};
+use choice::{OnCancel, OnError, OnInProgress, OnMissingKey, OnStale, OnUnknown};
 use key::Selection;
 use keyword::Keyword;
 use ttl::TtlArg;
@@ -36,6 +36,7 @@ pub(crate) struct Args {
     pub(crate) name: Option<Arg<LitStr>>,
     pub(crate) scope: Option<Arg<Expr>>,
     pub(crate) payload: Option<Arg<Selection>>,
+    pub(crate) version: Option<Arg<Expr>>,
     pub(crate) label: Option<Arg<Expr>>,
     pub(crate) engine: Option<Arg<Expr>>,
     pub(crate) on_in_progress: Option<Arg<OnInProgress>>,
@@ -43,6 +44,7 @@ pub(crate) struct Args {
     pub(crate) on_unknown: Option<Arg<OnUnknown>>,
     pub(crate) on_cancel: Option<Arg<OnCancel>>,
     pub(crate) on_missing_key: Option<Arg<OnMissingKey>>,
+    pub(crate) on_stale: Option<Arg<OnStale>>,
     pub(crate) clone: Option<Arg<Vec<Ident>>>,
     pub(crate) map_err: Option<Arg<Path>>,
     pub(crate) codec: Option<Arg<Path>>,
@@ -96,6 +98,7 @@ impl Args {
         }
         for (keyword, arg) in [
             (Keyword::Scope, &self.scope),
+            (Keyword::Version, &self.version),
             (Keyword::Label, &self.label),
             (Keyword::Engine, &self.engine),
         ] {
@@ -162,6 +165,7 @@ impl Args {
             Keyword::Name => set!(name = text(keyword, input)?),
             Keyword::Scope => set!(scope = input.parse()?),
             Keyword::Payload => set!(payload = Selection::new(input.parse()?)),
+            Keyword::Version => set!(version = input.parse()?),
             Keyword::Label => set!(label = input.parse()?),
             Keyword::Engine => set!(engine = input.parse()?),
             Keyword::OnInProgress => set!(on_in_progress = choice::on_in_progress(input)?),
@@ -169,6 +173,7 @@ impl Args {
             Keyword::OnUnknown => set!(on_unknown = choice::on_unknown(input)?),
             Keyword::OnCancel => set!(on_cancel = choice::on_cancel(input)?),
             Keyword::OnMissingKey => set!(on_missing_key = choice::on_missing_key(input)?),
+            Keyword::OnStale => set!(on_stale = choice::on_stale(input)?),
             Keyword::Clone => set!(clone = clone_list(input)?),
             Keyword::MapErr => set!(map_err = path(keyword, input)?),
             Keyword::Codec => set!(codec = path(keyword, input)?),

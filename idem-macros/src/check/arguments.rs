@@ -23,6 +23,7 @@ pub(crate) fn check(args: &Args, function: &FnInput, diagnostics: &mut Diagnosti
     lease(args, diagnostics);
     clone_needs_finish(args, diagnostics);
     missing_key_needs_option(args, diagnostics);
+    stale_needs_version(args, diagnostics);
 }
 
 fn required(args: &Args, diagnostics: &mut Diagnostics) {
@@ -136,5 +137,15 @@ fn missing_key_needs_option(args: &Args, diagnostics: &mut Diagnostics) {
         let message = "`on_missing_key = run` is for a key that is one `Option`; a `None` in a tuple \
                        is always an error, so remove this or make the key one expression";
         diagnostics.report(missing.word.span(), message);
+    }
+}
+
+fn stale_needs_version(args: &Args, diagnostics: &mut Diagnostics) {
+    if let Some(stale) = &args.on_stale
+        && !args.attempted(Keyword::Version)
+    {
+        let message = "`on_stale` needs a version that can be older than another: add `version = \
+                       order.revision`, or remove this";
+        diagnostics.report(stale.word.span(), message);
     }
 }

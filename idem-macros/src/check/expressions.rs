@@ -1,7 +1,7 @@
 //! Rules about the expressions in the attribute: nothing may run, wait or leave
 //! before the call is reserved, and a key must mean the same at every delivery.
 
-use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::spanned::Spanned as _;
 use syn::{Expr, ExprLit, Lit};
@@ -33,6 +33,9 @@ pub(crate) fn check(args: &Args, function: &FnInput, diagnostics: &mut Diagnosti
         for part in key.value.exprs() {
             key_is_stable(part.to_token_stream(), diagnostics);
         }
+    }
+    if let Some(version) = &args.version {
+        version_is_stable(version.value.to_token_stream(), diagnostics);
     }
     if let Some(payload) = &args.payload
         && payload.value.exprs().is_empty()
@@ -124,10 +127,34 @@ fn leaves_early(tokens: TokenStream, async_is_fine: bool) -> Option<(Span, &'sta
 }
 
 fn key_is_stable(tokens: TokenStream, diagnostics: &mut Diagnostics) {
+    for (word, reason) in varying(tokens) {
+        let message = format!(
+            "`{word}` is {reason}, so every delivery would be a new call and nothing would \
+             be recognised: use what stays the same when the sender repeats itself, such as \
+             `key = order_id`"
+        );
+        diagnostics.report(word.span(), message);
+    }
+}
+
+fn version_is_stable(tokens: TokenStream, diagnostics: &mut Diagnostics) {
+    for (word, reason) in varying(tokens) {
+        let message = format!(
+            "`{word}` is {reason}, so every delivery would be another version and would run \
+             again: use what the sender stamped, such as `version = order.revision`"
+        );
+        diagnostics.report(word.span(), message);
+    }
+}
+
+/// What differs at each delivery, with the reason: the first such word of each
+/// group of tokens.
+fn varying(tokens: TokenStream) -> Vec<(Ident, &'static str)> {
+    let mut found = Vec::new();
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
-            TokenTree::Group(group) => key_is_stable(group.stream(), diagnostics),
+            TokenTree::Group(group) => found.extend(varying(group.stream())),
             TokenTree::Ident(ident) => {
                 let word = ident.to_string();
                 let called = matches!(
@@ -139,17 +166,13 @@ fn key_is_stable(tokens: TokenStream, diagnostics: &mut Diagnostics) {
                     None if word == "now" && called => "the time of this delivery",
                     None => continue,
                 };
-                let message = format!(
-                    "`{word}` is {reason}, so every delivery would be a new call and nothing would \
-                     be recognised: use what stays the same when the sender repeats itself, such as \
-                     `key = order_id`"
-                );
-                diagnostics.report(ident.span(), message);
-                return;
+                found.push((ident, reason));
+                return found;
             }
             _ => {}
         }
     }
+    found
 }
 
 fn key_is_not_constant(
@@ -198,10 +221,12 @@ fn nothing_is_quoted(args: &Args, function: &FnInput, diagnostics: &mut Diagnost
         .flat_map(|payload| payload.value.exprs().to_vec());
     let scope = args.scope.iter().map(|scope| scope.value.clone());
     let label = args.label.iter().map(|label| label.value.clone());
+    let version = args.version.iter().map(|version| version.value.clone());
     let all = key.map(|expr| (Keyword::Key, expr));
     let all = all.chain(payload.map(|expr| (Keyword::Payload, expr)));
     let all = all.chain(scope.map(|expr| (Keyword::Scope, expr)));
     let all = all.chain(label.map(|expr| (Keyword::Label, expr)));
+    let all = all.chain(version.map(|expr| (Keyword::Version, expr)));
     for (keyword, expr) in all {
         let Expr::Lit(ExprLit {
             lit: Lit::Str(text),
@@ -249,7 +274,7 @@ fn looks_like_expression(text: &str, function: &FnInput) -> bool {
 }
 
 fn reserved_prefix(args: &Args, function: &FnInput, diagnostics: &mut Diagnostics) {
-    let starts = |ident: &proc_macro2::Ident| ident.to_string().starts_with("__idem");
+    let starts = |ident: &Ident| ident.to_string().starts_with("__idem");
     let found = [
         args.tokens.clone(),
         function.signature_tokens(),

@@ -72,6 +72,8 @@ pub(crate) fn check(
             scope: args.scope.map(|arg| arg.value),
             key: args.key?.value,
             payload: args.payload.map(|arg| arg.value),
+            version: args.version.map(|arg| arg.value),
+            on_stale: args.on_stale.map(|arg| arg.value),
             label: args.label.map(|arg| arg.value),
         },
         on_error: match args.on_error {

@@ -7,7 +7,7 @@ use syn::Expr;
 use syn::spanned::Spanned as _;
 
 use super::{private, quiet};
-use crate::args::choice::{OnInProgress, OnMissingKey};
+use crate::args::choice::{OnInProgress, OnMissingKey, OnStale};
 use crate::args::key::Selection;
 use crate::args::ttl::TtlArg;
 use crate::plan::{OnUnknownKind, Plan};
@@ -30,16 +30,31 @@ pub(super) fn call(plan: &Plan) -> TokenStream {
     let scope = call.scope.as_ref().map(|expr| step("scope", None, expr));
     let key = key(&call.key);
     let payload = call.payload.as_ref().map(payload);
+    let version = call
+        .version
+        .as_ref()
+        .map(|expr| step("version", None, expr));
+    let on_stale = call.on_stale.map(on_stale);
     let label = call.label.as_ref().map(|expr| step("label", None, expr));
     let quiet = quiet();
     quote_spanned! {span=>
         #quiet
         let __idem_call = {
             let __idem_call = #private::Call::new(const { &#site })
-                #engine #derived #ttl #scope #key #payload #label;
+                #engine #derived #ttl #scope #key #payload #version #on_stale #label;
             __idem_call
         };
     }
+}
+
+fn on_stale(choice: OnStale) -> TokenStream {
+    let span = Span::mixed_site();
+    let private = private(span);
+    let choice = match choice {
+        OnStale::Error => quote_spanned!(span=> Error),
+        OnStale::Replay => quote_spanned!(span=> Replay),
+    };
+    quote_spanned!(span=> .on_stale(#private::OnStale::#choice))
 }
 
 fn key(key: &Selection) -> TokenStream {

@@ -76,6 +76,10 @@ fn guessed_words() {
         ("retry", "on_unknown"),
         ("timeout", "on_in_progress"),
         ("on_conflict", "on_in_progress"),
+        ("revision", "version"),
+        ("sequence", "version"),
+        ("updated_at", "version"),
+        ("on_outdated", "on_stale"),
     ] {
         extra(
             &format!("{guess} = x"),
@@ -87,15 +91,6 @@ fn guessed_words() {
         FREE,
         "`expires` is called `ttl` here",
     );
-}
-
-#[test]
-fn reserved_words() {
-    extra(
-        "version = order",
-        "`version` is not available yet; until then",
-    );
-    extra("on_stale = replay", "`on_stale` is not available yet");
 }
 
 #[test]
@@ -143,6 +138,14 @@ fn choices() {
     );
     extra("on_cancel = abort", "did you mean `abandon`?");
     extra("on_missing_key = skip", "did you mean `run`?");
+    extra(
+        "version = order.at, on_stale = ignore",
+        "did you mean `replay`?",
+    );
+    extra(
+        "version = order.at, on_stale = replay(1)",
+        "takes nothing in parentheses",
+    );
 }
 
 #[test]
@@ -165,6 +168,14 @@ fn contradictions() {
     extra("clone = self", "`self` is no parameter");
     extra("clone = missing", "`missing` is no parameter");
     extra("payload = ()", "`payload = ()` compares nothing");
+    for choice in ["error", "replay"] {
+        let alone = format!("on_stale = {choice}");
+        extra(&alone, "`on_stale` needs a version");
+    }
+    extra(
+        "on_stale = replay, revision = id",
+        "is called `version` here",
+    );
 }
 
 #[test]
@@ -215,6 +226,24 @@ fn keys_that_differ_on_every_delivery() {
 }
 
 #[test]
+fn versions_that_differ_on_every_delivery() {
+    for (version, part) in [
+        ("SystemTime::now()", "`now` is the time of this delivery"),
+        (
+            "(order.at, Uuid::now_v7().into_bytes())",
+            "`now_v7` is a new id",
+        ),
+        (
+            "job.attempt",
+            "would run again: use what the sender stamped",
+        ),
+    ] {
+        extra(&format!("version = {version}"), part);
+    }
+    extra("version = \"order.at\"", "without quotes: `order.at`");
+}
+
+#[test]
 fn keys_that_never_differ() {
     for key in [
         "5",
@@ -253,6 +282,7 @@ fn nothing_runs_before_the_call() {
     extra("payload = { return Ok(1) }", "`return` in `payload`");
     extra("scope = loop { break 1 }", "`break` in `scope`");
     extra("label = name(id).await", "`.await` in `label`");
+    extra("version = order.at()?", "`?` in `version`");
     extra("engine = find()?", "`?` in `engine`");
     extra(
         "on_unknown = recover(find(&id).await)",

@@ -77,6 +77,15 @@ fn recovery() {
 }
 
 #[test]
+fn ordered_apply() {
+    snapshot(
+        "ordered_apply",
+        r#"key = row.id, payload = row.name, version = (row.at, row.seq), on_stale = replay, ttl = "7d""#,
+        "async fn apply(row: Row) -> Result<Applied, SyncError> { table().upsert(row).await }",
+    );
+}
+
+#[test]
 fn async_trait_method() {
     snapshot(
         "async_trait_method",

@@ -45,6 +45,8 @@ const WORDS: &[&str] = &[
     "tx",
     "savepoint",
     "version",
+    "on_stale",
+    "replay",
     "tenant",
     "store",
     "classify",

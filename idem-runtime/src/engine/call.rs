@@ -13,11 +13,12 @@ use crate::canonical::{self, CanonicalError, Encoded, Missing, MissingKind};
 use crate::clock::micros;
 use crate::error::Error;
 use crate::identity::RecordId;
-use crate::policy::{OnInProgress, OnMissingKey, OnUnknown, Ttl};
-use crate::record::{Claim, Element, Label};
+use crate::policy::{OnInProgress, OnMissingKey, OnStale, OnUnknown, Ttl};
+use crate::record::{Claim, Element, Label, VersionBytes};
 use crate::singleflight::FlightKey;
 use crate::store::{Reserve, Takeover};
 use crate::sync::Arc;
+use crate::version::Version;
 
 /// How long a lease may be.
 pub(crate) const LEASES: std::ops::RangeInclusive<Duration> =
@@ -48,6 +49,8 @@ pub struct Call {
     scope: Option<Vec<u8>>,
     key: Key,
     payload: Vec<(Cow<'static, str>, Encoded)>,
+    version: Option<VersionBytes>,
+    on_stale: Option<OnStale>,
     label: Option<Label>,
     mistake: Option<Error>,
 }
@@ -106,6 +109,8 @@ impl Call {
             scope: None,
             key: Key::None,
             payload: Vec::new(),
+            version: None,
+            on_stale: None,
             label: None,
             mistake: None,
         }
@@ -226,6 +231,20 @@ impl Call {
         self
     }
 
+    /// Sets what orders the calls of one key.
+    #[must_use]
+    pub fn version<V: Version + ?Sized>(mut self, version: &V) -> Self {
+        self.version = Some(VersionBytes::of(version));
+        self
+    }
+
+    /// Sets what happens when a newer version is recorded.
+    #[must_use]
+    pub fn on_stale(mut self, choice: OnStale) -> Self {
+        self.on_stale = Some(choice);
+        self
+    }
+
     /// Sets the text for operators.
     #[must_use]
     pub fn label<L: Display + ?Sized>(mut self, label: &L) -> Self {
@@ -283,6 +302,11 @@ impl Call {
         let ttl = self
             .ttl
             .ok_or_else(|| Error::misuse("the call has no TTL"))?;
+        if self.on_stale.is_some() && self.version.is_none() {
+            return Err(Error::misuse(
+                "`on_stale` without a version: there is nothing that could be newer; set the version as well",
+            ));
+        }
         self.check_name(engine, output)?;
         let identity = &engine.identity;
         let id = identity.record_id(&self.name, self.scope.as_deref(), &key);
@@ -312,16 +336,17 @@ impl Call {
                     OnUnknown::Recover => Takeover::Recover,
                 },
                 max_takeovers: engine.limits.max_takeovers,
-                version: None,
+                version: self.version.clone(),
             },
             on_in_progress: self.on_in_progress,
             on_unknown: self.on_unknown,
+            on_stale: self.on_stale.unwrap_or_default(),
             ttl_us: ttl.micros(),
             max_run: self.max_run.unwrap_or(engine.limits.max_run),
             flight: FlightKey {
                 id,
                 fingerprint,
-                version: None,
+                version: self.version,
                 codec,
                 output,
             },
@@ -400,6 +425,7 @@ pub(crate) struct Prepared {
     pub(crate) reserve: Reserve,
     pub(crate) on_in_progress: OnInProgress,
     pub(crate) on_unknown: OnUnknown,
+    pub(crate) on_stale: OnStale,
     pub(crate) ttl_us: Option<i64>,
     pub(crate) max_run: Duration,
     pub(crate) flight: FlightKey,

@@ -15,7 +15,8 @@ use crate::backoff;
 use crate::clock::{from_micros, micros};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::fault;
-use crate::policy::OnInProgress;
+use crate::outcome::How;
+use crate::policy::{OnInProgress, OnStale};
 use crate::record::{Claim, TombstoneReason};
 use crate::singleflight::{Follow, Landed, Lead, Part};
 use crate::store::{GiveBack, Holder, Reserve, Reserved, Takeover};
@@ -27,11 +28,8 @@ use crate::telemetry;
 pub(crate) enum Entry {
     /// It may run the body.
     Won(Attempt),
-    /// There is an answer; `coalesced` if it came from a flight in this process.
-    Recorded {
-        landed: Arc<Landed>,
-        coalesced: bool,
-    },
+    /// There is an answer, replayed, coalesced or of a newer version.
+    Recorded { landed: Arc<Landed>, how: How },
     /// It gets no answer.
     Refused(Error),
     /// Its caller is gone.
@@ -180,7 +178,7 @@ pub(super) fn answered(prepared: &Prepared, reserved: Reserved, lead: Option<Lea
             }
             Entry::Recorded {
                 landed,
-                coalesced: false,
+                how: How::Replayed,
             }
         }
         Reserved::Tombstone { reason } => Entry::Refused(Error::NotReplayable { reason }),
@@ -195,13 +193,30 @@ pub(super) fn answered(prepared: &Prepared, reserved: Reserved, lead: Option<Lea
             retry_after: retry_us.map(from_micros),
         }),
         Reserved::Mismatch { differs } => Entry::Refused(Error::PayloadMismatch { differs }),
-        // Versions are not asked for yet; a store that answers so is wrong.
-        Reserved::Stale { .. } | Reserved::Won(_) | Reserved::InProgress { .. } => {
+        Reserved::Stale {
+            applied, newest, ..
+        } => match prepared.on_stale {
+            OnStale::Error => Entry::Refused(Error::Stale { applied }),
+            OnStale::Replay => newest_instead(prepared, *newest),
+        },
+        Reserved::Won(_) | Reserved::InProgress { .. } => {
             Entry::Refused(Error::Store(StoreError::new(
                 StoreErrorKind::Permanent,
                 "the store gave an answer that was not asked for",
             )))
         }
+    }
+}
+
+/// The answer of a newer version. Followers do not get it: another call of this
+/// version may have chosen the error.
+fn newest_instead(prepared: &Prepared, newest: Reserved) -> Entry {
+    match answered(prepared, newest, None) {
+        Entry::Recorded { landed, .. } => Entry::Recorded {
+            landed,
+            how: How::Stale,
+        },
+        other => other,
     }
 }
 
@@ -279,7 +294,7 @@ fn give_back(engine: &Inner, prepared: &Prepared, claim: Claim) {
 pub(crate) async fn read_recorded(
     engine: &Arc<Inner>,
     prepared: &Arc<Prepared>,
-) -> Option<Arc<Landed>> {
+) -> Option<(Arc<Landed>, How)> {
     let presence = Presence::new();
     let mut wait = Wait::new(engine, prepared, &presence);
     loop {
@@ -302,7 +317,7 @@ pub(crate) async fn read_recorded(
             }
             other => {
                 return match answered(prepared, other, None) {
-                    Entry::Recorded { landed, .. } => Some(landed),
+                    Entry::Recorded { landed, how } => Some((landed, how)),
                     _ => None,
                 };
             }
@@ -371,7 +386,7 @@ impl<'a> Wait<'a> {
         let recheck = Instant::now() + lease;
         tokio::select! {
             landed = follow.landed() => match landed {
-                Some(landed) => Joined::Ended(Entry::Recorded { landed, coalesced: true }),
+                Some(landed) => Joined::Ended(Entry::Recorded { landed, how: How::Coalesced }),
                 None => {
                     self.spread_out().await;
                     Joined::Again

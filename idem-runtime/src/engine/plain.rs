@@ -13,7 +13,8 @@ use crate::answer::{Answer, ErrorMapping, FromError, MapError, policy};
 use crate::codec::Json;
 use crate::error::Error;
 use crate::outcome::{self, Outcome};
-use crate::policy::{OnInProgress, OnUnknown, Recovered, Ttl};
+use crate::policy::{OnInProgress, OnStale, OnUnknown, Recovered, Ttl};
+use crate::version::Version;
 
 /// A call that [`Engine::call`] started; its defaults are the attribute's.
 #[derive(Debug)]
@@ -116,6 +117,36 @@ impl<P, M> PlainCall<P, M> {
     /// Sets text for operators, stored in clear, cut to 128 bytes.
     pub fn label(self, label: &(impl Display + ?Sized)) -> Self {
         self.with(|call| call.label(label))
+    }
+
+    /// Sets what orders the calls of this key: once a version is recorded, a
+    /// lower one never runs, the same one is replayed, and a higher one runs
+    /// again. The payload is compared between equal versions only.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # let engine = idem::Engine::builder(idem::store::MemoryStore::new()).build().await?;
+    /// let apply = |version: u64| {
+    ///     let call = engine.call("customer.apply", &7, Duration::from_secs(3_600));
+    ///     call.version(&version).run(async move { Ok::<_, idem::Error>(version) })
+    /// };
+    /// assert_eq!(apply(2).await?, 2);
+    /// assert!(apply(1).await.is_err_and(|error| error.is_stale()));
+    /// assert_eq!(apply(3).await?, 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn version<V: Version + ?Sized>(self, version: &V) -> Self {
+        self.with(|call| call.version(version))
+    }
+
+    /// Sets what happens when a newer version is recorded. Default: the error
+    /// [`Error::Stale`](crate::Error::Stale). Without
+    /// [`version`](Self::version) the call is refused.
+    pub fn on_stale(self, choice: OnStale) -> Self {
+        self.with(|call| call.on_stale(choice))
     }
 
     /// Sets what happens while another attempt runs. Default: wait 30 s.

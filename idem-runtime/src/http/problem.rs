@@ -43,6 +43,8 @@ pub enum ProblemKind {
     OutcomeUnknown,
     /// This attempt was replaced while it ran: 409, and worth a retry.
     Superseded,
+    /// A newer version is recorded: 409, and final for this one.
+    Stale,
     /// The work is done, its answer cannot be given back: 409, and final.
     NotReplayable,
     /// The server is shutting down: 503, and worth a retry.
@@ -69,6 +71,7 @@ impl ProblemKind {
             Self::KeyReused => "key-reused",
             Self::OutcomeUnknown => "outcome-unknown",
             Self::Superseded => "superseded",
+            Self::Stale => "stale",
             Self::NotReplayable => "not-replayable",
             Self::ShuttingDown => "shutting-down",
             Self::StoreUnavailable => "store-unavailable",
@@ -86,9 +89,11 @@ impl ProblemKind {
             Self::ScopeMissing => StatusCode::FORBIDDEN,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyNotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::InProgress | Self::OutcomeUnknown | Self::Superseded | Self::NotReplayable => {
-                StatusCode::CONFLICT
-            }
+            Self::InProgress
+            | Self::OutcomeUnknown
+            | Self::Superseded
+            | Self::Stale
+            | Self::NotReplayable => StatusCode::CONFLICT,
             Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::ShuttingDown | Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -118,6 +123,7 @@ impl ProblemKind {
             Self::KeyReused => "This idempotency key was used for another request",
             Self::OutcomeUnknown => "Whether the earlier request took effect is not known",
             Self::Superseded => "This request was replaced by a retry of it",
+            Self::Stale => "A newer version was processed before this one",
             Self::NotReplayable => "The request was processed, and its answer is not kept",
             Self::ShuttingDown => "The server is shutting down",
             Self::StoreUnavailable => "The record of requests is not available",
@@ -223,6 +229,13 @@ impl Problem {
         )
     }
 
+    fn stale() -> Self {
+        Self::new(
+            ProblemKind::Stale,
+            "a newer version of what this request changes is recorded; this request did nothing; do not send it again",
+        )
+    }
+
     #[must_use]
     pub(super) fn base(mut self, base: Cow<'static, str>) -> Self {
         self.base = base;
@@ -309,6 +322,7 @@ impl From<&Error> for Problem {
                 "this request was taken over by a retry while it ran; send the same request with the same key again for the recorded answer",
             )
             .with_retry_after(SOON),
+            Error::Stale { .. } => Self::stale(),
             Error::NotReplayable { reason } => Self::new(
                 ProblemKind::NotReplayable,
                 format!(

@@ -170,6 +170,11 @@ pub enum Reserved {
     Stale {
         /// That version.
         recorded: VersionBytes,
+        /// The highest version whose answer was an `Ok`, if there was one.
+        applied: Option<VersionBytes>,
+        /// What is recorded of it: [`Completed`](Self::Completed) or
+        /// [`Tombstone`](Self::Tombstone).
+        newest: Box<Self>,
     },
 }
 

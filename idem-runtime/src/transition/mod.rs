@@ -148,6 +148,8 @@ fn ordered(record: &Record, request: &Reserve, now_us: i64) -> Option<Decision<R
     if version < recorded {
         return Some(Decision::reply(Reserved::Stale {
             recorded: recorded.clone(),
+            applied: record.version_applied.clone(),
+            newest: Box::new(finished(record, now_us)),
         }));
     }
     if version == recorded {

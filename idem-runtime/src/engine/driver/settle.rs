@@ -9,7 +9,7 @@ use crate::engine::conclude::{End, Told, tell};
 use crate::engine::enter::read_recorded;
 use crate::error::Error;
 use crate::identity::RecordId;
-use crate::outcome::{How, Outcome};
+use crate::outcome::Outcome;
 use crate::panic::Panic;
 use crate::policy::Disposition;
 use crate::record::{Recorded, TombstoneReason, UnknownReason};
@@ -166,7 +166,7 @@ where
         if told == Told::Superseded {
             drop(lead);
             return match read_recorded(&engine, &state.prepared).await {
-                Some(landed) => self.replay(id, &landed, How::Replayed),
+                Some((landed, how)) => self.replay(id, &landed, how),
                 None => self.refuse(Error::Superseded, Some(id)),
             };
         }

@@ -283,12 +283,7 @@ where
     fn answer(&self, prepared: &Prepared, entry: Entry) -> Option<Finished<Result<T, E>>> {
         let id = prepared.id();
         match entry {
-            Entry::Recorded { landed, coalesced } => {
-                let how = if coalesced {
-                    How::Coalesced
-                } else {
-                    How::Replayed
-                };
+            Entry::Recorded { landed, how } => {
                 crate::telemetry::call(&prepared.operation, how);
                 Some(self.replay(id, &landed, how))
             }

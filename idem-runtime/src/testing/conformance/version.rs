@@ -9,6 +9,7 @@ use crate::store::{Reserve, Reserved, Takeover, Won, Written};
 
 super::topic!("version":
     an_older_version_is_stale,
+    an_older_version_learns_the_newest_answer,
     an_equal_version_is_replayed,
     a_newer_version_runs,
     a_newer_version_sent_twice_is_yours,
@@ -48,10 +49,12 @@ async fn ask(b: &Bench, number: u8) -> Reserved {
     b.reserve(&b.versioned(1, number)).await
 }
 
-fn stale(recorded: u8) -> Reserved {
-    Reserved::Stale {
-        recorded: version(recorded),
-    }
+/// Asserts that it is stale, since version `number` is recorded.
+fn is_stale(reply: &Reserved, number: u8) {
+    assert!(
+        matches!(reply, Reserved::Stale { recorded, .. } if *recorded == version(number)),
+        "expected version {number} to be recorded, got {reply:?}"
+    );
 }
 
 fn replays(reply: &Reserved, expected: &str) {
@@ -64,15 +67,55 @@ fn replays(reply: &Reserved, expected: &str) {
 async fn an_older_version_is_stale(b: &Bench) {
     apply(b, 5, "five").await;
     for number in 0..5 {
-        assert_eq!(ask(b, number).await, stale(5));
+        is_stale(&ask(b, number).await, 5);
         let request = other_payload(b.versioned(1, number));
-        assert_eq!(b.reserve(&request).await, stale(5), "whatever its payload");
+        is_stale(&b.reserve(&request).await, 5);
         let request = Reserve {
             takeover: Takeover::Rerun,
             ..b.versioned(1, number)
         };
-        assert_eq!(b.reserve(&request).await, stale(5));
+        is_stale(&b.reserve(&request).await, 5);
     }
+}
+
+/// What an older version is told of the recorded one.
+async fn newest(b: &Bench, number: u8) -> (Option<u8>, Reserved) {
+    let reply = ask(b, number).await;
+    let is_stale = matches!(reply, Reserved::Stale { .. });
+    assert!(is_stale, "a newer version is recorded, got {reply:?}");
+    match reply {
+        Reserved::Stale {
+            applied, newest, ..
+        } => (applied.map(|version| version.as_bytes()[0]), *newest),
+        other => (None, other),
+    }
+}
+
+async fn an_older_version_learns_the_newest_answer(b: &Bench) {
+    let mut declined = text(1, "declined");
+    declined.failed = true;
+    let is_declined = |reply: &Reserved| matches!(reply, Reserved::Completed { answer, .. } if *answer == declined);
+    let four = b.win(&b.versioned(1, 4)).await;
+    assert_eq!(b.answer(four.holder, &declined).await, Written::Done);
+    let (applied, reply) = newest(b, 3).await;
+    assert!(applied.is_none() && is_declined(&reply), "{reply:?}");
+
+    apply(b, 5, "five").await;
+    let (applied, reply) = newest(b, 3).await;
+    assert_eq!(applied, Some(5));
+    replays(&reply, "five");
+    let six = b.win(&other_payload(b.versioned(1, 6))).await;
+    let (applied, reply) = newest(b, 4).await;
+    assert_eq!(applied, Some(5));
+    replays(&reply, "five");
+    assert_eq!(b.answer(six.holder, &declined).await, Written::Done);
+    let (applied, reply) = newest(b, 5).await;
+    assert!(applied == Some(5) && is_declined(&reply), "{reply:?}");
+
+    let seven = b.win(&b.versioned(1, 7)).await;
+    let reason = TombstoneReason::TooLarge;
+    assert_eq!(b.bury(seven.holder, reason).await, Written::Done);
+    assert_eq!(newest(b, 6).await, (Some(5), tombstone(reason)));
 }
 
 async fn an_equal_version_is_replayed(b: &Bench) {
@@ -97,7 +140,7 @@ async fn a_newer_version_runs(b: &Bench) {
         "so a resource can compare it"
     );
     assert_eq!(b.answer(six.holder, &text(1, "six")).await, Written::Done);
-    assert_eq!(ask(b, 5).await, stale(6));
+    is_stale(&ask(b, 5).await, 6);
     replays(&b.reserve(&other_payload(b.versioned(1, 6))).await, "six");
 }
 
@@ -136,10 +179,11 @@ async fn versions_are_compared_as_bytes(b: &Bench) {
         let attempt = b.win(&request(bytes)).await;
         assert_eq!(b.answer(attempt.holder, &text(1, "a")).await, Written::Done);
         for older in &rising[..number] {
-            let expected = Reserved::Stale {
-                recorded: version_of(bytes),
-            };
-            assert_eq!(b.reserve(&request(older)).await, expected);
+            let reply = b.reserve(&request(older)).await;
+            assert!(
+                matches!(&reply, Reserved::Stale { recorded, .. } if *recorded == version_of(bytes)),
+                "{older:?} is older than {bytes:?}, got {reply:?}"
+            );
         }
         replays(&b.reserve(&request(bytes)).await, "a");
     }
@@ -166,10 +210,10 @@ async fn a_payload_is_compared_between_equal_versions(b: &Bench) {
 async fn older_and_equal_versions_are_answered_meanwhile(b: &Bench) {
     apply(b, 5, "five").await;
     let six = b.win(&b.versioned(1, 6)).await;
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     replays(&ask(b, 5).await, "five");
     b.advance(LAPSE);
-    assert_eq!(ask(b, 4).await, stale(5), "nor does a lapse change that");
+    is_stale(&ask(b, 4).await, 5);
     replays(&ask(b, 5).await, "five");
     assert!(b.renew(six.holder).await);
 }
@@ -199,7 +243,7 @@ async fn a_newer_version_that_did_nothing_changes_nothing(b: &Bench) {
     apply(b, 5, "five").await;
     let six = b.win(&b.versioned(1, 6)).await;
     assert_eq!(b.release(six.holder).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     replays(&ask(b, 5).await, "five");
     b.win(&b.versioned(1, 6)).await;
 }
@@ -208,7 +252,7 @@ async fn a_newer_version_given_back_changes_nothing(b: &Bench) {
     apply(b, 5, "five").await;
     let six = b.win(&b.versioned(1, 6)).await;
     assert_eq!(b.give_back(six.holder).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     replays(&ask(b, 5).await, "five");
     b.win(&b.versioned(1, 6)).await;
 }
@@ -217,10 +261,10 @@ async fn a_newer_version_may_be_released_again_and_again(b: &Bench) {
     apply(b, 5, "five").await;
     for number in [6, 7, 6, 9] {
         let newer = b.win(&other_payload(b.versioned(1, number))).await;
-        assert_eq!(ask(b, 4).await, stale(5), "while {number} runs");
+        is_stale(&ask(b, 4).await, 5);
         replays(&ask(b, 5).await, "five");
         assert_eq!(b.release(newer.holder).await, Written::Done);
-        assert_eq!(ask(b, 4).await, stale(5), "after {number} did nothing");
+        is_stale(&ask(b, 4).await, 5);
         replays(&ask(b, 5).await, "five");
     }
     let newer = b.win(&b.versioned(1, 9)).await;
@@ -229,7 +273,7 @@ async fn a_newer_version_may_be_released_again_and_again(b: &Bench) {
     assert_eq!(b.sweep().await, 0, "five was applied");
     let newer = b.win(&b.versioned(1, 9)).await;
     assert_eq!(b.release(newer.holder).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
 }
 
 async fn an_unknown_newer_version_is_not_run_over(b: &Bench) {
@@ -237,13 +281,13 @@ async fn an_unknown_newer_version_is_not_run_over(b: &Bench) {
     let six = b.win(&b.versioned(1, 6)).await;
     let reason = UnknownReason::Panicked;
     assert_eq!(b.mark_unknown(six.holder, reason).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     replays(&ask(b, 5).await, "five");
     for number in [6, 7] {
         assert_eq!(ask(b, number).await, unknown(reason));
     }
     assert_eq!(b.answer(six.holder, &text(1, "six")).await, Written::Done);
-    assert_eq!(ask(b, 5).await, stale(6));
+    is_stale(&ask(b, 5).await, 6);
 }
 
 async fn a_takeover_keeps_what_was_recorded(b: &Bench) {
@@ -257,10 +301,10 @@ async fn a_takeover_keeps_what_was_recorded(b: &Bench) {
         })
         .await;
     assert_eq!(taken.won.attempt, 2);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     replays(&ask(b, 5).await, "five");
     assert_eq!(b.release(taken.holder).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     assert_eq!(ask(b, 7).await, unknown(UnknownReason::Failed));
 }
 
@@ -270,7 +314,7 @@ async fn a_failed_version_makes_older_ones_stale(b: &Bench) {
     let mut declined = text(1, "declined");
     declined.failed = true;
     assert_eq!(b.answer(six.holder, &declined).await, Written::Done);
-    assert_eq!(ask(b, 5).await, stale(6));
+    is_stale(&ask(b, 5).await, 6);
     let reply = ask(b, 6).await;
     assert!(matches!(reply, Reserved::Completed { answer, .. } if answer == declined));
     b.win(&b.versioned(1, 7)).await;
@@ -280,13 +324,13 @@ async fn a_newer_version_runs_after_a_tombstone(b: &Bench) {
     let five = b.win(&b.versioned(1, 5)).await;
     let reason = TombstoneReason::TooLarge;
     assert_eq!(b.bury(five.holder, reason).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     assert_eq!(ask(b, 5).await, tombstone(reason));
     let six = b.win(&other_payload(b.versioned(1, 6))).await;
     assert!(six.won.fence > five.won.fence);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     assert_eq!(b.release(six.holder).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     let reply = ask(b, 5).await;
     assert!(
         matches!(reply, Reserved::Tombstone { .. }),
@@ -307,7 +351,7 @@ async fn an_expired_tombstone_still_makes_older_versions_stale(b: &Bench) {
     let seven = b.win(&b.versioned(1, 7)).await;
     assert_eq!(b.release(seven.holder).await, Written::Done);
     for number in [4, 5] {
-        assert_eq!(ask(b, number).await, stale(6));
+        is_stale(&ask(b, number).await, 6);
     }
 }
 
@@ -317,7 +361,7 @@ async fn an_applied_version_outlives_its_ttl(b: &Bench) {
     assert_eq!(b.sweep().await, 0, "it is what makes a late message stale");
     b.advance(YEARS);
     assert_eq!(b.sweep().await, 0);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     replays(&ask(b, 5).await, "five");
     b.win(&b.versioned(1, 6)).await;
 }
@@ -327,7 +371,7 @@ async fn a_version_that_never_applied_is_swept(b: &Bench) {
     let mut declined = text(1, "declined");
     declined.failed = true;
     assert_eq!(b.answer(five.holder, &declined).await, Written::Done);
-    assert_eq!(ask(b, 4).await, stale(5));
+    is_stale(&ask(b, 4).await, 5);
     b.advance(TTL + 1);
     assert_eq!(b.sweep().await, 1);
     b.win(&b.versioned(1, 4)).await;
@@ -350,5 +394,5 @@ async fn a_superseded_version_records_nothing(b: &Bench) {
         b.answer(seven.holder, &text(1, "seven")).await,
         Written::Done
     );
-    assert_eq!(ask(b, 6).await, stale(7));
+    is_stale(&ask(b, 6).await, 7);
 }

@@ -1,8 +1,0 @@
-use idem::{Error, idempotent};
-
-#[idempotent(key = id, ttl = "24h", version = id)]
-async fn charge(id: u32) -> Result<u32, Error> {
-    Ok(id)
-}
-
-fn main() {}
