@@ -159,6 +159,7 @@ mod panic;
 mod policy;
 pub mod record;
 mod singleflight;
+mod step;
 pub mod store;
 mod sync;
 pub mod telemetry;
@@ -172,11 +173,12 @@ pub use self::canonical::optional;
 pub use self::clock::{Clock, SystemClock};
 pub use self::context::{Context, context};
 pub use self::engine::{Drained, Engine, EngineBuilder, PlainCall, Stats, connect, install};
-pub use self::error::{Error, StoreError, StoreErrorKind};
+pub use self::error::{Error, StepReason, StoreError, StoreErrorKind};
 pub use self::identity::{RecordId, Secret};
 pub use self::outcome::{How, Outcome, observe};
 pub use self::policy::{Disposition, OnInProgress, OnUnknown, Recovered, Ttl};
 pub use self::record::{TombstoneReason, UnknownReason};
+pub use self::step::step;
 #[cfg(feature = "macros")]
 pub use idem_macros::idempotent;
 #[cfg(feature = "redis")]

@@ -128,6 +128,7 @@ pub(crate) fn refused(error: &Error) {
         Error::Misuse { .. } => "misuse",
         Error::ShuttingDown => "shutting_down",
         Error::Store(_) => "store",
+        Error::Step { .. } => "step",
     };
     count!(names::REFUSALS, "reason" => reason);
     tracing::debug!(target: TARGET, reason, "refused");

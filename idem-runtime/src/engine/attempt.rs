@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::Inner;
 use super::call::Prepared;
+use super::steps::Steps;
 use super::tracker::Tracked;
 use crate::identity::RecordId;
 use crate::record::UnknownReason;
@@ -44,6 +45,7 @@ pub(crate) struct AttemptState {
     recovered: AtomicBool,
     /// Records of inner calls that found no answer.
     taints: Mutex<HashSet<[u8; 32]>>,
+    pub(crate) steps: Steps,
     #[cfg(feature = "testing")]
     runs: super::rehearsal::Runs,
 }
@@ -215,6 +217,7 @@ impl Attempt {
             undecided: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
             taints: Mutex::default(),
+            steps: Steps::default(),
             #[cfg(feature = "testing")]
             runs: engine.rehearsal.runs_of(&prepared.operation),
         });

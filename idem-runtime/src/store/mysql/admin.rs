@@ -51,6 +51,12 @@ impl MySqlStore {
             .bind(entry.note.why())
             .execute(&mut *conn)
             .await?;
+        texts
+            .query(&texts.statements.end_steps)
+            .bind(next.id.as_bytes().as_slice())
+            .bind(seen.fence)
+            .execute(&mut *conn)
+            .await?;
         conn.execute("commit").await?;
         Ok(true)
     }

@@ -23,6 +23,7 @@ mod renewer;
 mod rows;
 mod schema;
 mod statements;
+mod steps;
 
 use async_trait::async_trait;
 use sqlx::mysql::{MySql, MySqlArguments, MySqlPool, MySqlPoolOptions, MySqlRow};
@@ -32,8 +33,8 @@ use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 use self::error::{is_conflict, is_duplicate, only_reads, store_error};
 use self::statements::Statements;
 use super::{
-    Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Written,
+    Capability, Complete, Ending, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
@@ -360,7 +361,13 @@ impl Rows for MySqlStore {
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
-        match self.connections.execute(self.texts.swap(seen, next)).await {
+        let swapped = async {
+            if transition::begins_life(seen, next) {
+                self.end_steps(&seen.id, seen.fence).await?;
+            }
+            self.connections.execute(self.texts.swap(seen, next)).await
+        };
+        match swapped.await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
@@ -524,6 +531,14 @@ impl Store for MySqlStore {
             }
         }
         Err(swap::in_the_way())
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        self.keep_step(request).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        self.steps_of(holder).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

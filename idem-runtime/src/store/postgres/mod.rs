@@ -24,6 +24,7 @@ mod renewer;
 mod rows;
 mod schema;
 mod statements;
+mod steps;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, Postgres};
@@ -33,8 +34,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 use self::error::{is_conflict, only_reads, store_error};
 use self::statements::Statements;
 use super::{
-    Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Written,
+    Capability, Complete, Ending, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -286,7 +287,12 @@ impl Rows for PostgresStore {
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
         let texts = &self.texts;
-        let query = texts.swap(&texts.statements.swap, seen, next);
+        let sql = if transition::begins_life(seen, next) {
+            &texts.statements.swap_life
+        } else {
+            &texts.statements.swap
+        };
+        let query = texts.swap(sql, seen, next);
         self.changed(query).await
     }
 }
@@ -461,6 +467,14 @@ impl Store for PostgresStore {
             }
         }
         Err(swap::in_the_way())
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        self.keep_step(request).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        self.steps_of(holder).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {
