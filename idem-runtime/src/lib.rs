@@ -52,6 +52,9 @@
 //! | `on_unknown`: an earlier attempt ended without an answer | `refuse` | `rerun`, `recover(expr)` |
 //! | `on_cancel`: the caller's future was dropped | `finish` | `abandon` |
 //!
+//! A body of several effects can be cut into [`step`]s, of which an attempt that
+//! takes over does none again that has finished.
+//!
 //! # Words
 //!
 //! An *operation* is an annotated function, known by its name. The *key* is

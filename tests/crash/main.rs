@@ -18,6 +18,7 @@ mod page;
 mod place;
 mod race;
 mod shutdown;
+mod steps;
 mod victim;
 mod zombie;
 
@@ -28,6 +29,7 @@ fn main() {
     match args.next().as_deref() {
         Some("victim") => victim::die(&args.collect::<Vec<_>>()),
         Some("drainer") => shutdown::run(&args.collect::<Vec<_>>()),
+        Some("stepper") => steps::run(&args.collect::<Vec<_>>()),
         Some("full") => full::run(&args.collect::<Vec<_>>()),
         Some("racer") => race::run(&args.collect::<Vec<_>>()),
         _ => {
@@ -36,6 +38,7 @@ fn main() {
             trials.extend(race::cases());
             trials.extend(shutdown::cases());
             trials.extend(full::cases());
+            trials.extend(steps::cases());
             trials.push(page::case(&trials));
             libtest_mimic::run(&Arguments::from_args(), trials).exit();
         }

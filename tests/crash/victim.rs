@@ -22,7 +22,7 @@ pub(crate) const AFTER_EFFECT: &str = "body-after-effect";
 
 /// Tells the parent where this process stands, and stays there until the parent
 /// writes a line: never, if it is to be killed.
-async fn stop_here(point: &'static str) {
+pub(crate) async fn stop_here(point: &'static str) {
     println!("AT {point}");
     std::io::stdout().flush().unwrap();
     let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());

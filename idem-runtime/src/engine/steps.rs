@@ -205,3 +205,26 @@ where
         number += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::error::{Error, StepReason};
+    use crate::store::MemoryStore;
+
+    #[tokio::test]
+    async fn an_attempt_in_a_transaction_has_no_steps() {
+        let builder = crate::Engine::builder(MemoryStore::new());
+        let engine = builder.build().await.unwrap();
+        let call = engine.call("steps.tx", &1, Duration::from_secs(60));
+        let answer: Result<u32, Error> = call
+            .run(async {
+                let context = crate::context()?;
+                context.state().steps.set_in_transaction();
+                crate::step("a", async { Ok(1) }).await
+            })
+            .await;
+        assert_eq!(answer, Err(Error::step("a", StepReason::InTransaction)));
+    }
+}

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | atomic primitive | `INSERT … ON DUPLICATE KEY UPDATE … RETURNING`, guarded `UPDATE` | `INSERT`, guarded `UPDATE` |
 //! | trips: first, replay, takeover | 1, 1, 2 | 1, 2, 3 |
+//! | trips: over what was released or has expired | 3 | 4 |
 //! | clock | the server's `UTC_TIMESTAMP(6)`; microseconds | the same |
 //! | durability | `innodb_flush_log_at_trx_commit = 1`, and `sync_binlog = 1` where there is a binary log; no promise on Galera | the same |
 //! | isolation needed | read committed or above: statements are single; conflicts are tried again | the same |
