@@ -128,12 +128,7 @@ fn read<T: DeserializeOwned>(context: &Context, step: &Step) -> Result<T, Error>
     serde_json::from_slice(&step.bytes).map_err(|_| unreadable(TombstoneReason::NotDecodable))
 }
 
-async fn record<T>(
-    context: &Context,
-    running: &Running,
-    label: &str,
-    value: T,
-) -> Result<T, Error>
+async fn record<T>(context: &Context, running: &Running, label: &str, value: T) -> Result<T, Error>
 where
     T: Serialize + DeserializeOwned,
 {

@@ -211,7 +211,13 @@ impl Faulty {
 
     /// Ends the faults that are left.
     pub(crate) fn heal(&self) {
-        for script in [&self.reserve, &self.end, &self.renew, &self.farewell, &self.step] {
+        for script in [
+            &self.reserve,
+            &self.end,
+            &self.renew,
+            &self.farewell,
+            &self.step,
+        ] {
             script.0.lock().unwrap().faults.clear();
         }
     }
@@ -291,7 +297,11 @@ impl Store for Faulty {
 
     fn lacks(&self) -> &'static [Capability] {
         if self.stepless {
-            &[Capability::Admin, Capability::ListFinished, Capability::Steps]
+            &[
+                Capability::Admin,
+                Capability::ListFinished,
+                Capability::Steps,
+            ]
         } else {
             &[Capability::Admin, Capability::ListFinished]
         }

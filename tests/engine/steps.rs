@@ -80,7 +80,10 @@ async fn what_has_finished_is_replayed_to_who_takes_over() {
     let engine = engine(store.clone()).await;
     assert_eq!(attempt(&engine, &work, &["a", "b"], true).await, dies());
     assert_eq!(store.step_reads(), 0, "a first attempt asks nothing");
-    assert_eq!(attempt(&engine, &work, &["a", "b", "c"], true).await, dies());
+    assert_eq!(
+        attempt(&engine, &work, &["a", "b", "c"], true).await,
+        dies()
+    );
     assert_eq!(store.step_reads(), 1, "once for all steps");
     let answer = attempt(&engine, &work, &["a", "b", "c", "d"], false).await;
     let results = ["a 1", "b 2", "c 3", "d 4"].map(str::to_owned).to_vec();
@@ -198,7 +201,11 @@ async fn a_renamed_or_moved_step_does_not_run() {
     let work = Work::default();
     let engine = memory().await;
     assert_eq!(attempt(&engine, &work, &["a", "b"], true).await, dies());
-    assert!(attempt(&engine, &work, &["b", "a", "c"], false).await.is_ok());
+    assert!(
+        attempt(&engine, &work, &["b", "a", "c"], false)
+            .await
+            .is_ok()
+    );
     assert_eq!(work.ran(), ["a", "b", "c"]);
 }
 
@@ -379,7 +386,11 @@ async fn who_cannot_read_what_was_finished_runs_nothing() {
     assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
     assert_eq!(work.ran(), ["a", "b"]);
     let broken = broken.on_step_read([Fault::LoseReply]);
-    assert!(attempt(&engine, &work, &["a", "b", "c"], false).await.is_ok());
+    assert!(
+        attempt(&engine, &work, &["a", "b", "c"], false)
+            .await
+            .is_ok()
+    );
     assert_eq!(work.ran(), ["a", "b", "c"]);
     drop(broken);
 }
@@ -423,7 +434,14 @@ async fn what_was_damaged_or_is_of_other_work_is_not_taken_for_its_own() {
 }
 
 fn remade(id: &RecordId, step: &Step, codec: &str, bytes: &[u8]) -> Step {
-    Step::new(id, &step.label, step.position, step.basis, codec, bytes.to_vec())
+    Step::new(
+        id,
+        &step.label,
+        step.position,
+        step.basis,
+        codec,
+        bytes.to_vec(),
+    )
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use idem::store::{Holder, MySqlStore, RecordStep, Reserved, Step, Store, Written
 use idem::testing::conformance;
 
 use crate::place::{Server, on_each_server, prefix};
+use crate::redis;
 use crate::session::Session;
-use crate::{mysql, postgres, redis};
 
 on_each_server! {
     who_takes_the_record_away_first_keeps_a_step_out,
@@ -24,17 +24,17 @@ async fn topic(harness: impl conformance::Harness) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_postgres() {
-    topic(postgres::harness().await).await;
+    topic(crate::postgres::harness().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_mariadb() {
-    topic(mysql::harness(Dialect::MariaDb).await).await;
+    topic(crate::mysql::harness(Dialect::MariaDb).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_mysql() {
-    topic(mysql::harness(Dialect::MySql).await).await;
+    topic(crate::mysql::harness(Dialect::MySql).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -149,7 +149,9 @@ async fn a_step_that_comes_first_is_waited_for(server: Server) {
         let claim = taker.bytes(&[99; 16]);
         let take = format!("update {prefix}records set claim = {claim} where id = {key}");
         taker.run(&take).await;
-        taker.number(&format!("select count(*) from {prefix}steps")).await
+        taker
+            .number(&format!("select count(*) from {prefix}steps"))
+            .await
     });
     let waiting = scene.watch.waiting(&scene.prefix);
     scene.watch.until(&waiting, 2).await;

@@ -115,8 +115,7 @@ impl Running {
         // or before it, has been asked for by now, or has another label today.
         let begun = lock(&state.steps.begun);
         let stood_here = |step: &Step| {
-            step.position.is_some_and(|at| at <= self.number)
-                && !begun.labels.contains(&step.label)
+            step.position.is_some_and(|at| at <= self.number) && !begun.labels.contains(&step.label)
         };
         if finished.values().any(stood_here) {
             return Err(Error::step(&self.label, StepReason::Changed));

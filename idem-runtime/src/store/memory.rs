@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use async_trait::async_trait;
 
 use super::{
-    Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Lease, MarkUnknown, Meta,
-    Holder, Page, RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step,
-    Store, StoreAdmin, Sweep, Written,
+    Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Holder, Lease, MarkUnknown,
+    Meta, Page, RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step, Store,
+    StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;

@@ -79,10 +79,7 @@ impl MySqlStore {
 /// Reads a step; none where a record has no steps.
 fn step(row: &MySqlRow) -> Result<Option<Step>, StoreError> {
     let unreadable = |_| damaged("step");
-    let Some(label) = row
-        .try_get::<Option<Vec<u8>>, _>(0)
-        .map_err(unreadable)?
-    else {
+    let Some(label) = row.try_get::<Option<Vec<u8>>, _>(0).map_err(unreadable)? else {
         return Ok(None);
     };
     Ok(Some(Step {

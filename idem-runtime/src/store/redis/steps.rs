@@ -39,16 +39,17 @@ impl RedisStore {
     }
 
     pub(super) async fn steps_of(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
-        let args = [
-            holder.claim.as_bytes().to_vec(),
-            number(Some(holder.fence)),
-        ];
+        let args = [holder.claim.as_bytes().to_vec(), number(Some(holder.fence))];
         let of = self.keys_of_steps(holder);
         let found: Option<Vec<Vec<u8>>> = self.run(&scripts::STEPS, &of, &args).await?;
         let Some(found) = found else {
             return Ok(None);
         };
-        found.into_iter().map(read).collect::<Result<_, _>>().map(Some)
+        found
+            .into_iter()
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     fn keys_of_steps(&self, holder: &Holder) -> [Vec<u8>; 2] {

@@ -36,8 +36,8 @@ use self::error::store_error;
 use self::time::StoreTime;
 use self::writer::{Done, Job, Op, Writer};
 use super::{
-    Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer, Reserve,
-    Reserved, Step, Store, StoreAdmin, Sweep, Written,
+    Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};

@@ -74,9 +74,9 @@ use self::entry::{Entry, Told};
 pub use self::front::{Front, Kind, MemoryFront};
 use self::guarded::Guarded;
 use super::{
-    Audited, Capability, Complete, Count, Counts, Finding, MarkUnknown, Meta, Page, Release,
-    Holder, RecordStep, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step, Store, StoreAdmin, Sweep,
-    Written,
+    Audited, Capability, Complete, Count, Counts, Finding, Holder, MarkUnknown, Meta, Page,
+    RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step, Store, StoreAdmin,
+    Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock, from_micros, micros};
 use crate::error::{StoreError, StoreErrorKind};

@@ -46,7 +46,14 @@ super::topic!(
 );
 
 fn step(holder: Holder, label: &str, result: &[u8]) -> Step {
-    Step::new(&holder.id, label, Some(0), [7; 32], "json/1", result.to_vec())
+    Step::new(
+        &holder.id,
+        label,
+        Some(0),
+        [7; 32],
+        "json/1",
+        result.to_vec(),
+    )
 }
 
 async fn keep(store: &Arc<dyn Store>, holder: Holder, step: &Step) -> Written {
@@ -104,7 +111,11 @@ async fn a_takeover_gets_what_was_kept(b: &Bench) {
     let another = b.another().await;
     let seen = done(another.steps(&next.holder).await);
     assert_eq!(seen.map(|steps| steps.len()), Some(2));
-    assert_eq!(read(b, next.holder).await, expected, "reading takes nothing");
+    assert_eq!(
+        read(b, next.holder).await,
+        expected,
+        "reading takes nothing"
+    );
 }
 
 async fn a_first_attempt_has_none(b: &Bench) {
@@ -319,7 +330,12 @@ async fn labels_and_results_are_bytes(b: &Bench) {
     steps.sort_by(|a, b| a.label.cmp(&b.label));
     let found = read(b, next.holder).await;
     assert_eq!(found.as_ref(), Some(&steps));
-    assert!(found.into_iter().flatten().all(|step| step.is_intact(&id(1))));
+    assert!(
+        found
+            .into_iter()
+            .flatten()
+            .all(|step| step.is_intact(&id(1)))
+    );
 }
 
 async fn a_takeover_sees_all_or_a_step_is_refused(b: &Bench) {
