@@ -19,7 +19,7 @@ struct Work {
 }
 
 impl Work {
-    async fn run(&self, label: &'static str) -> Result<String, Error> {
+    fn run(&self, label: &'static str) -> Result<String, Error> {
         self.ran.lock().unwrap().push(label);
         Ok(format!("{label} {}", self.ran().len()))
     }
@@ -29,7 +29,7 @@ impl Work {
     }
 
     async fn step(&self, label: &'static str) -> Result<String, Error> {
-        step(label, self.run(label)).await
+        step(label, async { self.run(label) }).await
     }
 }
 
@@ -127,7 +127,7 @@ async fn an_error_of_a_step_goes_through_and_is_not_kept() {
     let answer = call(&engine, async move {
         failing.step("a").await?;
         let failed: Result<Vec<String>, Error> = step("b", async {
-            failing.run("b").await?;
+            failing.run("b")?;
             dies()
         })
         .await;
@@ -238,7 +238,7 @@ async fn steps_may_run_at_the_same_time() {
                     tokio::task::yield_now().await;
                     return dies();
                 }
-                work.run("slow").await
+                work.run("slow")
             };
             let (slow, fast) = tokio::join!(step("slow", slow), work.step("fast"));
             fast?;
