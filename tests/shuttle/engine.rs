@@ -19,7 +19,7 @@ pub(crate) mod call {
 /// No schedule here is about the steps of a body.
 pub(crate) mod steps {
     #[derive(Debug, Default)]
-    pub(crate) struct Steps;
+    pub(crate) struct Steps {}
 }
 
 #[derive(Debug)]
