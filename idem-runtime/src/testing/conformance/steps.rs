@@ -36,13 +36,13 @@ super::topic!(
     SWEPT,
     "steps",
     &[Capability::Steps, Capability::Sweep],
-    a_swept_key_begins_anew
+    a_swept_key_begins_anew,
 );
 super::topic!(
     SETTLED,
     "steps",
     &[Capability::Steps, Capability::Admin],
-    a_settled_key_begins_anew
+    a_settled_key_begins_anew,
 );
 
 fn step(holder: Holder, label: &str, result: &[u8]) -> Step {
