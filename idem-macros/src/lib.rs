@@ -218,7 +218,8 @@ mod tests;
 /// [`max_run`](#max_run).
 ///
 /// - `refuse` (default): `Error::UnknownOutcome`, until somebody settles it.
-/// - `rerun`: the body runs again, so it runs *at least once*.
+/// - `rerun`: the body runs again, so it runs *at least once*. What it did in an
+///   `idem::step` that has finished is not done again, here and after `recover`.
 /// - `recover(expr)`: asks the outside world first. `expr` is a future of
 ///   `Result<Recovered<T>, E>`; it may borrow every argument, also those that
 ///   the body consumes, and is made only when it is needed. It may not contain

@@ -28,6 +28,8 @@ struct Frame {
     /// it spoils are its caller's, and there is no attempt of its own to ask
     /// about.
     protected: bool,
+    /// Whether a step of the body runs here.
+    within_step: bool,
 }
 
 /// Returns the context of the body that calls this.
@@ -62,6 +64,7 @@ impl Context {
             state,
             parent,
             protected: true,
+            within_step: false,
         }))
     }
 
@@ -163,6 +166,32 @@ impl Context {
         false
     }
 
+    /// The same context, for the future of a step.
+    pub(crate) fn within_step(&self) -> Self {
+        let Frame {
+            engine,
+            state,
+            parent,
+            protected,
+            ..
+        } = &*self.0;
+        Self(Arc::new(Frame {
+            engine: Arc::clone(engine),
+            state: Arc::clone(state),
+            parent: parent.clone(),
+            protected: *protected,
+            within_step: true,
+        }))
+    }
+
+    pub(crate) fn is_within_step(&self) -> bool {
+        self.0.within_step
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Inner> {
+        &self.0.engine
+    }
+
     pub(crate) fn state(&self) -> &Arc<AttemptState> {
         &self.0.state
     }
@@ -205,6 +234,7 @@ pub(crate) fn unprotected<F: Future>(body: F) -> impl Future<Output = F::Output>
             state: Arc::clone(state),
             parent: parent.clone(),
             protected: false,
+            within_step: false,
         }))
     });
     CURRENT.scope(within, body)

@@ -111,6 +111,15 @@ pub enum Error {
         message: String,
     },
 
+    /// A step of the body was refused, or its result is lost.
+    #[error("step {label:?}: {reason}")]
+    Step {
+        /// The step's label.
+        label: String,
+        /// Why, whether it ran, and what to do.
+        reason: StepReason,
+    },
+
     /// The body called itself with the key it already holds.
     #[error(
         "this key is already held by the body that makes this call; the inner body did not run; use another key or operation inside"
@@ -125,7 +134,7 @@ pub enum Error {
 
     /// There is no attempt whose context could be given.
     #[error(
-        "`idem::context()` was called outside the body of an idempotent call; pass the context into spawned tasks with `context.scope(..)`"
+        "`idem::context()` or `idem::step()` was called outside the body of an idempotent call; pass the context into spawned tasks with `context.scope(..)`"
     )]
     NoContext,
 
@@ -203,6 +212,13 @@ impl Error {
         }
     }
 
+    pub(crate) fn step(label: &str, reason: StepReason) -> Self {
+        Self::Step {
+            label: label.to_owned(),
+            reason,
+        }
+    }
+
     /// Of a call.
     pub(crate) fn misuse(reason: impl Into<String>) -> Self {
         Self::Misuse {
@@ -235,6 +251,50 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
+}
+
+/// Why a step was refused, or its result is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepReason {
+    /// The label is empty, too long, or has control characters.
+    #[error("a label has 1 to 128 bytes and no control characters; the step did not run")]
+    Label,
+    /// This attempt has begun a step of this label before.
+    #[error(
+        "this attempt has begun a step of this label before; the step did not run this time; give each step a label of its own, and retry inside of a step"
+    )]
+    Repeated,
+    /// An earlier attempt finished a step of another label at this place.
+    #[error(
+        "an earlier attempt finished a step of another label at this place or before it, which this attempt has not asked for; the step did not run; keep labels and their order as they were until this record is settled"
+    )]
+    Changed,
+    /// The step was begun inside of another one.
+    #[error(
+        "a step cannot begin inside of another one; the step did not run; put them one after the other"
+    )]
+    Nested,
+    /// The store keeps no steps.
+    #[error(
+        "the store keeps no steps; the step did not run; use another store, or calls with keys of their own"
+    )]
+    NotSupported,
+    /// The body runs in its caller's transaction.
+    #[error(
+        "a body in a transaction has no steps: it commits as a whole; the step did not run; leave `idem::step` out"
+    )]
+    InTransaction,
+    /// The step ran, and what it gave cannot be kept.
+    #[error(
+        "its result cannot be kept ({0}); the step ran, and runs again if another attempt takes over; return less, or what JSON gives back"
+    )]
+    NotKept(TombstoneReason),
+    /// What an earlier attempt finished cannot be given back.
+    #[error(
+        "an earlier attempt finished it, and its result cannot be given back ({0}); the step did not run; settle the record by hand"
+    )]
+    NotReadable(TombstoneReason),
 }
 
 fn names(differs: &[String]) -> String {

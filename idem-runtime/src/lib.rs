@@ -52,6 +52,9 @@
 //! | `on_unknown`: an earlier attempt ended without an answer | `refuse` | `rerun`, `recover(expr)` |
 //! | `on_cancel`: the caller's future was dropped | `finish` | `abandon` |
 //!
+//! A body of several effects can be cut into [`step`]s, of which an attempt that
+//! takes over does none again that has finished.
+//!
 //! # Words
 //!
 //! An *operation* is an annotated function, known by its name. The *key* is
@@ -167,6 +170,7 @@ mod panic;
 mod policy;
 pub mod record;
 mod singleflight;
+mod step;
 pub mod store;
 mod sync;
 pub mod telemetry;
@@ -183,11 +187,12 @@ pub use self::clock::{Clock, SystemClock};
 pub use self::context::{Context, context};
 pub use self::engine::TxCall;
 pub use self::engine::{Drained, Engine, EngineBuilder, PlainCall, Stats, connect, install};
-pub use self::error::{Error, StoreError, StoreErrorKind};
+pub use self::error::{Error, StepReason, StoreError, StoreErrorKind};
 pub use self::identity::{RecordId, Secret};
 pub use self::outcome::{How, Outcome, observe};
 pub use self::policy::{Disposition, OnInProgress, OnStale, OnUnknown, Recovered, Ttl};
 pub use self::record::{TombstoneReason, UnknownReason};
+pub use self::step::step;
 pub use self::version::Version;
 #[cfg(feature = "macros")]
 pub use idem_macros::idempotent;

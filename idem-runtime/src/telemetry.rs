@@ -130,6 +130,7 @@ pub(crate) fn refused(error: &Error) {
         Error::ShuttingDown => "shutting_down",
         Error::NotRecorded(_) => "not_recorded",
         Error::Store(_) => "store",
+        Error::Step { .. } => "step",
     };
     count!(names::REFUSALS, "reason" => reason);
     tracing::debug!(target: TARGET, reason, "refused");

@@ -81,7 +81,7 @@ fn case(kind: Kind, mode: &str, point: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-fn wait_for_point(child: &mut Child, point: &str) -> Result<(), Failed> {
+pub(crate) fn wait_for_point(child: &mut Child, point: &str) -> Result<(), Failed> {
     let stdout = child.stdout.take().ok_or("no output")?;
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line)?;

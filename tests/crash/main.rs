@@ -18,6 +18,7 @@ mod page;
 mod place;
 mod race;
 mod shutdown;
+mod steps;
 mod transaction;
 mod versions;
 mod victim;
@@ -31,6 +32,7 @@ fn main() {
         Some("victim") => victim::die(&args.collect::<Vec<_>>()),
         Some("tx-victim") => transaction::die(&args.collect::<Vec<_>>()),
         Some("drainer") => shutdown::run(&args.collect::<Vec<_>>()),
+        Some("stepper") => steps::run(&args.collect::<Vec<_>>()),
         Some("full") => full::run(&args.collect::<Vec<_>>()),
         Some("racer") => race::run(&args.collect::<Vec<_>>()),
         Some("syncer") => versions::run(&args.collect::<Vec<_>>()),
@@ -42,6 +44,7 @@ fn main() {
             trials.extend(versions::cases());
             trials.extend(shutdown::cases());
             trials.extend(full::cases());
+            trials.extend(steps::cases());
             trials.push(page::case(&trials));
             libtest_mimic::run(&Arguments::from_args(), trials).exit();
         }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem::store::{
-    Complete, Finding, GiveBack, Lease, MarkUnknown, MemoryStore, Meta, Release, Renewer, Reserve,
-    Reserved, Store, Sweep, Written,
+    Capability, Complete, Finding, GiveBack, Holder, Lease, MarkUnknown, MemoryStore, Meta,
+    RecordStep, Release, Renewer, Reserve, Reserved, Step as KeptStep, Store, Sweep, Written,
 };
-use idem::{StoreError, StoreErrorKind};
+use idem::{RecordId, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
 /// What goes wrong with one call.
@@ -44,8 +44,15 @@ pub(crate) struct Faulty {
     end: Script,
     renew: Script,
     farewell: Script,
+    step: Script,
+    step_read: Script,
+    stepless: bool,
+    alter: Arc<Mutex<Option<Change>>>,
     late: Late,
 }
+
+/// Changes a step of a record.
+pub(crate) type Change = fn(&RecordId, &mut KeptStep);
 
 #[derive(Debug, Clone, Default)]
 struct Script(Arc<Mutex<Step>>);
@@ -153,6 +160,37 @@ impl Faulty {
         self
     }
 
+    /// On keeping a step.
+    pub(crate) fn on_step(self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.step.add(faults);
+        self
+    }
+
+    /// On reading the steps of earlier attempts.
+    pub(crate) fn on_step_read(self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.step_read.add(faults);
+        self
+    }
+
+    pub(crate) fn step_writes(&self) -> usize {
+        self.step.0.lock().unwrap().begun
+    }
+
+    pub(crate) fn step_reads(&self) -> usize {
+        self.step_read.0.lock().unwrap().begun
+    }
+
+    /// Says that it keeps no steps.
+    pub(crate) fn stepless(mut self) -> Self {
+        self.stepless = true;
+        self
+    }
+
+    /// Changes each step that is read.
+    pub(crate) fn alter_steps(&self, change: Change) {
+        *self.alter.lock().unwrap() = Some(change);
+    }
+
     pub(crate) fn reserves(&self) -> usize {
         self.reserve.0.lock().unwrap().begun
     }
@@ -173,7 +211,13 @@ impl Faulty {
 
     /// Ends the faults that are left.
     pub(crate) fn heal(&self) {
-        for script in [&self.reserve, &self.end, &self.renew, &self.farewell] {
+        for script in [
+            &self.reserve,
+            &self.end,
+            &self.renew,
+            &self.farewell,
+            &self.step,
+        ] {
             script.0.lock().unwrap().faults.clear();
         }
     }
@@ -228,6 +272,39 @@ impl Store for Faulty {
 
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
         self.inner.sweep(request).await
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        let (inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { inner.record_step(&request).await };
+        self.step.apply(&self.late, call).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<KeptStep>>, StoreError> {
+        let (inner, holder) = (self.inner.clone(), *holder);
+        let change = *self.alter.lock().unwrap();
+        let call = async move {
+            let mut steps = inner.steps(&holder).await?;
+            if let Some(change) = change {
+                for step in steps.iter_mut().flatten() {
+                    change(&holder.id, step);
+                }
+            }
+            Ok(steps)
+        };
+        self.step_read.apply(&self.late, call).await
+    }
+
+    fn lacks(&self) -> &'static [Capability] {
+        if self.stepless {
+            &[
+                Capability::Admin,
+                Capability::ListFinished,
+                Capability::Steps,
+            ]
+        } else {
+            &[Capability::Admin, Capability::ListFinished]
+        }
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {

@@ -28,6 +28,7 @@ mod shutdown;
 mod singleflight;
 mod start;
 mod starved;
+mod steps;
 mod store_faults;
 mod superseded;
 mod version;

@@ -58,6 +58,8 @@ mod script;
 #[cfg(test)]
 mod session;
 #[cfg(test)]
+mod steps;
+#[cfg(test)]
 mod sweeping;
 #[cfg(test)]
 mod tiered;

@@ -62,6 +62,8 @@ passed_on! {
     release(idem::store::Release) -> idem::store::Written;
     mark_unknown(idem::store::MarkUnknown) -> idem::store::Written;
     sweep(idem::store::Sweep) -> u64;
+    record_step(idem::store::RecordStep) -> idem::store::Written;
+    steps(idem::store::Holder) -> Option<Vec<idem::store::Step>>;
 }
 
 impl<H: Harness> Harness for Fronted<H> {

@@ -16,6 +16,12 @@ pub(crate) mod call {
     pub(crate) use super::Prepared;
 }
 
+/// No schedule here is about the steps of a body.
+pub(crate) mod steps {
+    #[derive(Debug, Default)]
+    pub(crate) struct Steps {}
+}
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) renewals: renewal::Renewals,

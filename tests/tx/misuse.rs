@@ -5,7 +5,7 @@ use std::time::Duration;
 #[cfg(feature = "servers")]
 use idem::sqlx;
 use idem::store::MemoryStore;
-use idem::{Engine, Error, StoreErrorKind};
+use idem::{Engine, Error, StepReason, StoreErrorKind};
 
 use crate::operation::{self, Act, Failure, Order};
 use crate::world::{Kind, Pool, World};
@@ -44,6 +44,17 @@ async fn a_connection_without_a_transaction() {
         assert_eq!(world.rows("a").await, 0, "{kind:?}");
         assert_eq!(world.records().await, (0, 0), "{kind:?}");
     }
+}
+
+#[tokio::test]
+async fn a_step_inside() {
+    let world = World::new(Kind::Sqlite).await;
+    let mut tx = world.begin().await;
+    let error = error(tx.place(&world.order("a", Act::Step)).await);
+    assert!(
+        matches!(&error, Error::Step { reason, .. } if *reason == StepReason::InTransaction),
+        "{error:?}"
+    );
 }
 
 /// The tables have the same names, but it is another database.

@@ -40,6 +40,8 @@ pub(crate) enum Act {
     Again,
     /// Fails on a call of another operation that gives no answer.
     Nested,
+    /// Begins a step, which is for attempts that outlive a transaction.
+    Step,
 }
 
 /// What is the same for each call.
@@ -134,6 +136,7 @@ async fn body<C: TxConnection>(conn: &mut C, order: &Order) -> Result<u32, Failu
             let nested: Result<u32, Error> = call.run(async { Ok(1) }).await;
             nested.map_err(Failure::Idem)
         }
+        Act::Step => idem::step("a", async { Ok(1) }).await,
     }
 }
 

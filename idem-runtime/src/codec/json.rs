@@ -37,7 +37,8 @@ where
     }
 }
 
-fn keep<A: Serialize>(answer: &A, limit: usize) -> Kept {
+/// Writes a value, unless it is too large or would not come back as it is.
+pub(crate) fn keep<A: Serialize>(answer: &A, limit: usize) -> Kept {
     if !faithful::is_faithful(answer) {
         return Kept::Nothing(TombstoneReason::NotDecodable);
     }

@@ -4,6 +4,7 @@ mod faithful;
 mod json;
 
 pub use self::json::Json;
+pub(crate) use self::json::keep as keep_json;
 use crate::record::TombstoneReason;
 
 /// Writes answers as bytes and reads them back.

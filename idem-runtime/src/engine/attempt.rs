@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::Inner;
 use super::call::Prepared;
+use super::steps::Steps;
 use super::tracker::Tracked;
 use crate::identity::RecordId;
 use crate::record::UnknownReason;
@@ -46,6 +47,7 @@ pub(crate) struct AttemptState {
     in_transaction: bool,
     /// Records of inner calls that found no answer.
     taints: Mutex<HashSet<[u8; 32]>>,
+    pub(crate) steps: Steps,
     #[cfg(feature = "testing")]
     runs: super::rehearsal::Runs,
 }
@@ -74,6 +76,7 @@ impl AttemptState {
             undecided: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
             in_transaction: true,
+            steps: Steps::default(),
             taints: Mutex::default(),
             #[cfg(feature = "testing")]
             runs: engine.rehearsal.runs_of(&prepared.operation),
@@ -252,6 +255,7 @@ impl Attempt {
             recovered: AtomicBool::new(false),
             in_transaction: false,
             taints: Mutex::default(),
+            steps: Steps::default(),
             #[cfg(feature = "testing")]
             runs: engine.rehearsal.runs_of(&prepared.operation),
         });

@@ -12,6 +12,7 @@ mod plain;
 pub(crate) mod rehearsal;
 pub(crate) mod renewal;
 pub(crate) mod site;
+pub(crate) mod steps;
 mod tracker;
 mod within;
 

@@ -77,6 +77,9 @@ pub enum Capability {
     /// Counting what [`Store::sweep`] deletes. Without it the server deletes
     /// expired records by itself.
     Sweep,
+    /// Keeping the steps of a body: [`Store::record_step`]. Without it
+    /// [`step`](crate::step) is refused before it runs.
+    Steps,
 }
 
 impl std::fmt::Display for Capability {
@@ -86,6 +89,7 @@ impl std::fmt::Display for Capability {
             Self::ListFinished => "lists of finished records",
             Self::SteadyClock => "a steady clock",
             Self::Sweep => "counted sweeps",
+            Self::Steps => "steps",
         })
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use async_trait::async_trait;
 
 use super::{
-    Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Lease, MarkUnknown, Meta,
-    Page, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Store, StoreAdmin, Sweep,
-    Written,
+    Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Holder, Lease, MarkUnknown,
+    Meta, Page, RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step, Store,
+    StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;
@@ -42,6 +42,8 @@ struct Table {
     /// What has an expiry, in its order, so that a sweep reads no other row.
     expiring: BTreeSet<(i64, RecordId)>,
     audit: Vec<(RecordId, Audited)>,
+    /// Steps of open records, each with the fence of its attempt.
+    steps: HashMap<RecordId, Vec<(i64, Step)>>,
     /// The largest time given out: the clock may step back, time may not.
     latest_us: i64,
 }
@@ -115,9 +117,37 @@ impl Table {
             if let Some(at) = record.expires_us {
                 self.expiring.insert((at, *id));
             }
+            if transition::ends_life(&record) {
+                self.steps.remove(id);
+            }
             self.records.insert(*id, record);
         }
         decision.reply
+    }
+
+    fn record_step(&mut self, request: &RecordStep) -> Written {
+        let holder = &request.holder;
+        let held = transition::holds_steps(self.records.get(&holder.id), holder);
+        if held != Written::Done {
+            return held;
+        }
+        let kept = self.steps.entry(holder.id).or_default();
+        let is_kept = |(fence, step): &(i64, Step)| {
+            *fence == holder.fence && step.label == request.step.label
+        };
+        if kept.iter().any(is_kept) {
+            return Written::AlreadyDone;
+        }
+        kept.push((holder.fence, request.step.clone()));
+        Written::Done
+    }
+
+    fn steps(&self, holder: &Holder) -> Option<Vec<Step>> {
+        if transition::holds_steps(self.records.get(&holder.id), holder) != Written::Done {
+            return None;
+        }
+        let kept = self.steps.get(&holder.id).into_iter().flatten();
+        Some(kept.map(|(_, step)| step.clone()).collect())
     }
 }
 
@@ -192,6 +222,14 @@ impl Store for MemoryStore {
             table.records.shrink_to_fit();
         }
         Ok(u64::try_from(due.len()).unwrap_or(u64::MAX))
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        Ok(self.table().record_step(request))
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        Ok(self.table().steps(holder))
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

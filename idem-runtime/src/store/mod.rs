@@ -45,6 +45,7 @@ pub mod redis;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod steps;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod swap;
 pub mod tiered;
@@ -65,9 +66,10 @@ pub use self::postgres::PostgresStore;
 pub use self::redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
+pub use self::steps::{RecordStep, Step};
 pub use self::tiered::TieredStore;
 pub use self::transactional::{Entrance, Transactional};
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{
     Claim, Element, Label, Recorded, TombstoneReason, UnknownReason, VersionBytes,
@@ -352,6 +354,32 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Suite topic: `sweep`.
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError>;
 
+    /// Keeps a finished step beside its record, in one atomic step with the look
+    /// at the record: [`transition::holds_steps`](crate::transition::holds_steps).
+    /// A step of this label that the same attempt has kept is
+    /// [`Written::AlreadyDone`], and stays.
+    ///
+    /// Steps end with the life of their key: no step is told any more once its
+    /// record was completed, a tombstone, released, swept or settled, and a new
+    /// attempt has begun ([`transition::begins_life`](crate::transition::begins_life)),
+    /// whenever a process dies. A takeover begins no new life.
+    ///
+    /// Suite topic: `steps`. A store that does not write this lacks
+    /// [`Capability::Steps`].
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        let _ = request;
+        Err(no_steps())
+    }
+
+    /// Returns every step that this life of the key has kept, in any order;
+    /// none if the record is not this attempt's any more.
+    ///
+    /// Suite topic: `steps`.
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        let _ = holder;
+        Err(no_steps())
+    }
+
     /// Returns the side for operators; none if the store lacks
     /// [`Capability::Admin`].
     fn admin(&self) -> Option<&dyn StoreAdmin> {
@@ -366,13 +394,21 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Names what this store cannot do, so that the suite and operators know.
     fn lacks(&self) -> &'static [Capability] {
-        &[Capability::Admin, Capability::ListFinished]
+        &[
+            Capability::Admin,
+            Capability::ListFinished,
+            Capability::Steps,
+        ]
     }
 
     /// Opens the connection of the renewal thread, used for nothing else, so
     /// that no busy pool and no blocked runtime stops a renewal. Called on that
     /// thread's own runtime, and again after an error.
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError>;
+}
+
+fn no_steps() -> StoreError {
+    StoreError::new(StoreErrorKind::Misconfigured, "this store keeps no steps")
 }
 
 /// The connection of the renewal thread.

@@ -23,6 +23,7 @@
 //! | completed, tombstone | in progress | a caller with a newer version | version, one atomic step |
 //! | lapsed, unknown, tombstone | completed, released | an operator | fence |
 //! | completed, tombstone, released, expired | absent | sweep | past TTL and grace |
+//! | in progress | the same, with one more step | holder | claim, fence; also when lapsed |
 //!
 //! Anything else changes nothing. A fence only grows, over every one of these.
 //!
@@ -32,9 +33,11 @@
 //! [`MemoryStore`]: crate::store::MemoryStore
 
 mod settle;
+mod steps;
 mod unleased;
 
 pub use self::settle::{Settlement, settle};
+pub use self::steps::{begins_life, ends_life, holds_steps};
 pub use self::unleased::reserve_in_transaction;
 use crate::record::{Record, State, TombstoneReason, UnknownReason};
 use crate::store::{

@@ -229,6 +229,17 @@ impl Store for Back {
         self.inner.sweep(request).await
     }
 
+    async fn record_step(&self, request: &idem::store::RecordStep) -> Result<Written, StoreError> {
+        self.inner.record_step(request).await
+    }
+
+    async fn steps(
+        &self,
+        holder: &idem::store::Holder,
+    ) -> Result<Option<Vec<idem::store::Step>>, StoreError> {
+        self.inner.steps(holder).await
+    }
+
     fn admin(&self) -> Option<&dyn StoreAdmin> {
         self.inner.admin()
     }

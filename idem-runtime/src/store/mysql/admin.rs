@@ -51,6 +51,7 @@ impl MySqlStore {
             .bind(entry.note.why())
             .execute(&mut *conn)
             .await?;
+        texts.end_steps(seen).execute(&mut *conn).await?;
         conn.execute("commit").await?;
         Ok(true)
     }

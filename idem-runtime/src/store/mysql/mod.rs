@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | atomic primitive | `INSERT … ON DUPLICATE KEY UPDATE … RETURNING`, guarded `UPDATE` | `INSERT`, guarded `UPDATE` |
 //! | trips: first, replay, takeover | 1, 1, 2 | 1, 2, 3 |
+//! | trips: over what was released or has expired | 3 | 4 |
 //! | clock | the server's `UTC_TIMESTAMP(6)`; microseconds | the same |
 //! | durability | `innodb_flush_log_at_trx_commit = 1`, and `sync_binlog = 1` where there is a binary log; no promise on Galera | the same |
 //! | isolation needed | read committed or above: statements are single; conflicts are tried again | the same |
@@ -23,6 +24,7 @@ mod renewer;
 mod rows;
 mod schema;
 mod statements;
+mod steps;
 mod within;
 
 use async_trait::async_trait;
@@ -34,8 +36,8 @@ use self::error::{is_conflict, is_duplicate, only_reads, store_error};
 use self::statements::Statements;
 pub(crate) use self::within::in_session;
 use super::{
-    Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Transactional, Written,
+    Capability, Complete, Ending, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
@@ -380,7 +382,13 @@ impl Rows for MySqlStore {
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
-        match self.connections.execute(self.texts.swap(seen, next)).await {
+        let swapped = async {
+            if transition::begins_life(seen, next) {
+                self.connections.execute(self.texts.end_steps(seen)).await?;
+            }
+            self.connections.execute(self.texts.swap(seen, next)).await
+        };
+        match swapped.await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
@@ -544,6 +552,14 @@ impl Store for MySqlStore {
             }
         }
         Err(swap::in_the_way())
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        self.keep_step(request).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        self.steps_of(holder).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

@@ -183,6 +183,22 @@ const NOTE: &str = "insert into {audit} (record_id, at_us, was, fence, became, f
 const AUDIT: &str = "select at_us, was, fence, became, forced, who, why from {audit} \
      where record_id = ? order by id";
 
+/// A step, if the record is held; an error 1062 says that its attempt has kept
+/// it before. The lock makes who takes the record away wait for it, or it finds
+/// that it was taken.
+const STEP: &str = concat!(
+    "insert into {steps} (record_id, label, fence, position, basis, codec, answer, \
+       answer_digest, recorded_us) \
+     select id, ?, fence, ?, ?, ?, ?, ?, ",
+    now!(),
+    " from {records} where id = ? and claim = ? and fence = ? and state = 0 for update"
+);
+/// The steps of a record that is held, or a row without one; no row if it is not.
+const STEPS: &str = "select s.label, s.position, s.basis, s.codec, s.answer, s.answer_digest \
+     from {records} r left join {steps} s on s.record_id = r.id \
+     where r.id = ? and r.claim = ? and r.fence = ? and r.state = 0";
+const END_STEPS: &str = "delete from {steps} where record_id = ? and fence <= ?";
+
 const PIN: &str = "insert into {meta} (one, format, instance, secret_check) \
      values (1, ?, ?, ?) on duplicate key update one = one";
 const META: &str = "select format, instance, secret_check from {meta}";
@@ -222,6 +238,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
         include_str!("../../../migrations/mysql/0001_records.sql"),
     ),
     (2, include_str!("../../../migrations/mysql/0002_audit.sql")),
+    (3, include_str!("../../../migrations/mysql/0003_steps.sql")),
 ];
 
 /// The texts for one set of tables.
@@ -253,6 +270,9 @@ pub(super) struct Statements {
     pub(super) count: String,
     pub(super) count_finished: String,
     pub(super) note: String,
+    pub(super) step: String,
+    pub(super) steps: String,
+    pub(super) end_steps: String,
     pub(super) audit: String,
     pub(super) pin: String,
     pub(super) meta: String,
@@ -281,6 +301,7 @@ impl Statements {
         let text = |name: &str| format!("'{name}'");
         let fill = |sql: &str| {
             sql.replace("{records}", &quoted("records"))
+                .replace("{steps}", &quoted("steps"))
                 .replace("{audit}", &quoted("audit"))
                 .replace("{records_name}", &text(&format!("{prefix}records")))
                 .replace(
@@ -294,7 +315,7 @@ impl Statements {
             database: database.map(str::to_owned),
             records: format!("{prefix}records"),
             meta_table: format!("{prefix}meta"),
-            newest: format!("{prefix}audit"),
+            newest: format!("{prefix}steps"),
             place: quoted(""),
             reserve: fill(RESERVE),
             insert: fill(INSERT),
@@ -314,6 +335,9 @@ impl Statements {
             count: fill(COUNT),
             count_finished: fill(COUNT_FINISHED),
             note: fill(NOTE),
+            step: fill(STEP),
+            steps: fill(STEPS),
+            end_steps: fill(END_STEPS),
             audit: fill(AUDIT),
             pin: fill(PIN),
             meta: fill(META),

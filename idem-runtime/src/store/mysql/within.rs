@@ -184,6 +184,10 @@ impl Transactional for MySqlStore {
             let Some(next) = decision.write else {
                 return Ok(Entrance::Answered(decision.reply));
             };
+            if transition::begins_life(&seen, &next) {
+                let ended = self.texts.end_steps(&seen).execute(&mut *conn).await;
+                ended.map_err(|error| in_session(&error))?;
+            }
             match self.texts.swap(&seen, &next).execute(&mut *conn).await {
                 Ok(done) if done.rows_affected() == 1 => {
                     return Ok(Entrance::Answered(decision.reply));

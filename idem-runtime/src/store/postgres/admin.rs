@@ -34,7 +34,7 @@ impl AuditedRows for PostgresStore {
     ) -> Result<bool, StoreError> {
         let texts = &self.texts;
         let query = texts
-            .swap(&texts.statements.swap_audited, seen, next)
+            .bind_swap(&texts.statements.swap_audited, seen, next)
             .bind(entry.at_us)
             .bind(entry.became)
             .bind(entry.forced)

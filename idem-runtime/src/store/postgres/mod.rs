@@ -24,6 +24,7 @@ mod renewer;
 mod rows;
 mod schema;
 mod statements;
+mod steps;
 mod within;
 
 use async_trait::async_trait;
@@ -35,8 +36,8 @@ use self::error::{is_conflict, only_reads, store_error};
 use self::statements::Statements;
 pub(crate) use self::within::in_session;
 use super::{
-    Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Transactional, Written,
+    Capability, Complete, Ending, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -287,9 +288,7 @@ impl Rows for PostgresStore {
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
-        let texts = &self.texts;
-        let query = texts.swap(&texts.statements.swap, seen, next);
-        self.changed(query).await
+        self.changed(self.texts.swap(seen, next)).await
     }
 }
 
@@ -310,8 +309,20 @@ impl Texts {
         sqlx::query(AssertSqlSafe(sql)).persistent(self.named)
     }
 
+    /// Writes a record over another one, whose steps are gone if that begins a
+    /// new life.
+    fn swap<'q>(&'q self, seen: &'q Record, next: &'q Record) -> Query<'q, Postgres, PgArguments> {
+        let statements = &self.statements;
+        let sql = if transition::begins_life(seen, next) {
+            &statements.swap_life
+        } else {
+            &statements.swap
+        };
+        self.bind_swap(sql, seen, next)
+    }
+
     /// Binds a record, and the one that it is written over.
-    fn swap<'q>(
+    fn bind_swap<'q>(
         &self,
         sql: &'q str,
         seen: &'q Record,
@@ -466,6 +477,14 @@ impl Store for PostgresStore {
             }
         }
         Err(swap::in_the_way())
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        self.keep_step(request).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        self.steps_of(holder).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

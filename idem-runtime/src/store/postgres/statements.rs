@@ -150,11 +150,20 @@ macro_rules! swap {
 }
 const SWAP: &str = swap!();
 
+/// The same where it begins a new life of the key: its steps are gone with it.
+/// Those of a life that was seen to be over are nobody's, so they may go also
+/// if the record has changed; a newer life's have a larger fence.
+const SWAP_LIFE: &str = concat!(
+    "with gone as (delete from {steps} where record_id = $1 and fence <= $30) ",
+    swap!()
+);
+
 /// The same with an entry in the audit: of what has changed, so both or neither.
 const SWAP_AUDITED: &str = concat!(
     "with changed as (",
     swap!(),
-    " returning id) \
+    " returning id), \
+     gone as (delete from {steps} where record_id in (select id from changed)) \
      insert into {audit} (record_id, at_us, was, fence, became, forced, who, why) \
      select id, $33, $29, $30, $34, $35, $36, $37 from changed"
 );
@@ -242,6 +251,23 @@ const COUNT_FINISHED: &str = "select count(*) from {records} where state in (1, 
 const AUDIT: &str = "select at_us, was, fence, became, forced, who, why from {audit} \
      where record_id = $1 order by id";
 
+/// A step, if the record is held, unless its attempt has kept it before: both
+/// are told. The lock makes who takes the record away wait for it, or it finds
+/// that it was taken.
+const STEP: &str = concat!(
+    "with held as materialized (select id from {records} \
+       where id = $1 and claim = $2 and fence = $3 and state = 0 for share), \
+     kept as (insert into {steps} (record_id, label, fence, position, basis, codec, answer, \
+       answer_digest, recorded_us) select id, $4, $3, $5, $6, $7, $8, $9, ",
+    now!("$10"),
+    " from held on conflict (record_id, label, fence) do nothing returning fence) \
+     select exists (select 1 from held), exists (select 1 from kept)"
+);
+/// The steps of a record that is held, or a row without one; no row if it is not.
+const STEPS: &str = "select s.label, s.position, s.basis, s.codec, s.answer, s.answer_digest \
+     from {records} r left join {steps} s on s.record_id = r.id \
+     where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state = 0";
+
 const PIN: &str = "insert into {meta} (one, format, instance, secret_check) \
      values (1, $1, $2, $3) on conflict (one) do nothing";
 const META: &str = "select format, instance, secret_check from {meta}";
@@ -268,6 +294,10 @@ const MIGRATIONS: &[(i32, &str)] = &[
         2,
         include_str!("../../../migrations/postgres/0002_audit.sql"),
     ),
+    (
+        3,
+        include_str!("../../../migrations/postgres/0003_steps.sql"),
+    ),
 ];
 
 /// The texts for one set of tables.
@@ -283,7 +313,10 @@ pub(super) struct Statements {
     pub(super) reserve_in: String,
     pub(super) find: String,
     pub(super) swap: String,
+    pub(super) swap_life: String,
     pub(super) swap_audited: String,
+    pub(super) step: String,
+    pub(super) steps: String,
     pub(super) complete: String,
     pub(super) renew: String,
     pub(super) sweep: String,
@@ -321,19 +354,23 @@ impl Statements {
                 .replace("{meta}", &quoted("meta"))
                 .replace("{schema}", &quoted("schema"))
                 .replace("{audit}", &quoted("audit"))
+                .replace("{steps}", &quoted("steps"))
                 .replace("{expiry}", &format!("\"{prefix}records_expiry\""))
                 .replace("{open}", &format!("\"{prefix}records_open\""))
                 .replace("{audit_record}", &format!("\"{prefix}audit_record\""))
         };
         Self {
             records: quoted("records"),
-            newest: quoted("audit"),
+            newest: quoted("steps"),
             place: quoted(""),
             reserve: fill(RESERVE),
             reserve_in: fill(RESERVE_IN),
             find: fill(FIND),
             swap: fill(SWAP),
+            swap_life: fill(SWAP_LIFE),
             swap_audited: fill(SWAP_AUDITED),
+            step: fill(STEP),
+            steps: fill(STEPS),
             complete: fill(COMPLETE),
             renew: fill(RENEW),
             sweep: fill(SWEEP),

@@ -120,7 +120,7 @@ impl Transactional for PostgresStore {
                 return Ok(Entrance::Answered(decision.reply));
             };
             let swapped = texts
-                .swap(&texts.statements.swap, &seen, &next)
+                .swap(&seen, &next)
                 .execute(&mut *conn)
                 .await
                 .map_err(failed)?;

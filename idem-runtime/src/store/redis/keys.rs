@@ -44,6 +44,10 @@ impl Keys {
         self.of("a", id)
     }
 
+    pub(super) fn steps(&self, id: &RecordId) -> Vec<u8> {
+        self.of("s", id)
+    }
+
     /// An entry of a front. It shares a slot with nothing.
     pub(super) fn front(&self, key: &str) -> Vec<u8> {
         format!("{}:f:{key}", self.prefix).into_bytes()

@@ -50,6 +50,7 @@ mod renewer;
 mod rows;
 mod scripts;
 mod single;
+mod steps;
 mod together;
 
 use std::fmt;
@@ -65,8 +66,8 @@ pub use self::options::RedisOptions;
 use self::rows::{Rows as RedisRows, keep_ms};
 use self::scripts::Script;
 use super::{
-    Capability, Complete, Ending, Finding, Lease, MarkUnknown, Meta, Release, Renewer, Reserve,
-    Reserved, Store, StoreAdmin, Sweep, Written,
+    Capability, Complete, Ending, Finding, Holder, Lease, MarkUnknown, Meta, RecordStep, Release,
+    Renewer, Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::Clock;
 use crate::error::StoreError;
@@ -169,7 +170,11 @@ impl RedisStore {
             number(Some(u8::from(applies))),
         ]);
         fields.append_to(&mut args);
-        let of = [keys.record(&holder.id), keys.open_of(&holder.id)];
+        let of = [
+            keys.record(&holder.id),
+            keys.open_of(&holder.id),
+            keys.steps(&holder.id),
+        ];
         let time: Option<String> = self.run(&scripts::COMPLETE, &of, &args).await?;
         Ok(time.is_some())
     }
@@ -275,6 +280,14 @@ impl Store for RedisStore {
     /// Deletes nothing: the server does, by itself.
     async fn sweep(&self, _: &Sweep) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        self.keep_step(request).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        self.steps_of(holder).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

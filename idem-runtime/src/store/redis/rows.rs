@@ -61,7 +61,11 @@ impl swap::Rows for Rows<'_> {
                 .without(&["fence", "started", "lease"])
                 .append_to(&mut args);
         }
-        let of = [keys.record(&request.id), keys.open_of(&request.id)];
+        let of = [
+            keys.record(&request.id),
+            keys.open_of(&request.id),
+            keys.steps(&request.id),
+        ];
         let (time, fence, flat): (String, Option<i64>, Vec<Vec<u8>>) =
             self.store.run(&scripts::INSERT, &of, &args).await?;
         let looked = self.looked(&request.id, &time, flat)?;
@@ -98,6 +102,7 @@ impl swap::Rows for Rows<'_> {
             keys.record(&next.id),
             keys.open_of(&next.id),
             keys.audit(&next.id),
+            keys.steps(&next.id),
         ];
         self.store.run(self.write, &of, &args).await
     }

@@ -45,6 +45,9 @@ pub(super) static FIND: LazyLock<Script> =
 pub(super) static OPEN: LazyLock<Script> = script!("#!lua flags=no-writes", "lua/open.lua");
 pub(super) static LOOK: LazyLock<Script> =
     script!("#!lua flags=no-writes", "lua/time.lua", "lua/look.lua");
+/// What a step has done is not done again for want of memory.
+pub(super) static STEP: LazyLock<Script> = script!("#!lua flags=allow-oom", "lua/step.lua");
+pub(super) static STEPS: LazyLock<Script> = script!("#!lua flags=no-writes", "lua/steps.lua");
 pub(super) static AUDIT: LazyLock<Script> = script!("#!lua flags=no-writes", "lua/audit.lua");
 /// The front of a tiered store. A block is one byte, and must be written.
 pub(super) static GET: LazyLock<Script> = script!("#!lua flags=no-writes", "lua/get.lua");

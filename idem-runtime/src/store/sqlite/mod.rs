@@ -19,6 +19,7 @@ mod renewer;
 mod rows;
 mod schema;
 mod statements;
+mod steps;
 mod time;
 mod within;
 mod writer;
@@ -37,8 +38,8 @@ use self::time::StoreTime;
 pub(crate) use self::within::in_session;
 use self::writer::{Done, Job, Op, Writer};
 use super::{
-    Capability, Complete, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
-    StoreAdmin, Sweep, Transactional, Written,
+    Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -365,6 +366,14 @@ impl Store for SqliteStore {
             Done::Swept(rows) => Ok(rows),
             _ => Err(writer::gone()),
         }
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        self.write(Op::RecordStep(request.clone())).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        self.steps_of(holder).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

@@ -13,6 +13,7 @@ pub(super) const MIGRATIONS: &[(i64, &str)] = &[
         include_str!("../../../migrations/sqlite/0001_records.sql"),
     ),
     (2, include_str!("../../../migrations/sqlite/0002_audit.sql")),
+    (3, include_str!("../../../migrations/sqlite/0003_steps.sql")),
 ];
 
 pub(super) const CREATE_SCHEMA_TABLE: &str = "CREATE TABLE IF NOT EXISTS idem_schema (
@@ -155,6 +156,16 @@ pub(super) const NOTE: &str = "INSERT INTO idem_audit
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 pub(super) const AUDIT: &str = "SELECT at_us, was, fence, became, forced, who, why
     FROM idem_audit WHERE record_id = ?1 ORDER BY id";
+
+/// A step, unless its attempt has kept it before.
+pub(super) const STEP: &str = "INSERT INTO idem_steps
+    (record_id, label, fence, position, basis, codec, answer, answer_digest, recorded_us)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+    ON CONFLICT (record_id, label, fence) DO NOTHING";
+/// The steps of a record that is held, or a row without one; no row if it is not.
+pub(super) const STEPS: &str = "SELECT s.label, s.position, s.basis, s.codec, s.answer,
+    s.answer_digest FROM idem_records r LEFT JOIN idem_steps s ON s.record_id = r.id
+    WHERE r.id = ?1 AND r.claim = ?2 AND r.fence = ?3 AND r.state = 0";
 
 pub(super) const VERSION: &str = "SELECT sqlite_version()";
 pub(super) const SYNCHRONOUS: &str = "PRAGMA synchronous";

@@ -10,13 +10,14 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use super::error::store_error;
 use super::time::StoreTime;
-use super::{rows, schema, statements};
+use super::{rows, schema, statements, steps};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
 use crate::store::{
-    Audited, Complete, MarkUnknown, Meta, Release, Reserve, Reserved, Settle, Sweep, Written,
+    Audited, Complete, MarkUnknown, Meta, RecordStep, Release, Reserve, Reserved, Settle, Sweep,
+    Written,
 };
 use crate::sync::{mpsc, oneshot};
 use crate::transition::{self, Decision};
@@ -32,6 +33,7 @@ pub(super) enum Op {
     MarkUnknown(MarkUnknown),
     Sweep(Sweep),
     Settle(Settle),
+    RecordStep(RecordStep),
 }
 
 pub(super) enum Done {
@@ -194,6 +196,9 @@ async fn run(
             Ok(Done::Swept(deleted.rows_affected()))
         }
         Op::Settle(request) => settle(conn, request, now_us).await?.map(Done::Written),
+        Op::RecordStep(request) => steps::record(conn, request, now_us)
+            .await?
+            .map(Done::Written),
     })
 }
 

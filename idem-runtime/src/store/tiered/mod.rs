@@ -74,8 +74,9 @@ use self::entry::{Entry, Told};
 pub use self::front::{Front, Kind, MemoryFront};
 use self::guarded::Guarded;
 use super::{
-    Audited, Capability, Complete, Count, Counts, Finding, MarkUnknown, Meta, Page, Release,
-    Renewer, Reserve, Reserved, Scan, Seen, Settle, Store, StoreAdmin, Sweep, Written,
+    Audited, Capability, Complete, Count, Counts, Finding, Holder, MarkUnknown, Meta, Page,
+    RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step, Store, StoreAdmin,
+    Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock, from_micros, micros};
 use crate::error::{StoreError, StoreErrorKind};
@@ -369,6 +370,14 @@ impl Store for TieredStore {
 
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
         self.0.back.sweep(request).await
+    }
+
+    async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        self.0.back.record_step(request).await
+    }
+
+    async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        self.0.back.steps(holder).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

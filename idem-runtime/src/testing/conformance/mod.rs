@@ -34,6 +34,7 @@
 //! | `key` | records do not touch each other |
 //! | `answers` | bytes come back as they were given |
 //! | `version` | an older message never runs after a newer one |
+//! | `steps` | what a body has finished is for who takes over, and for no later life |
 //! | `admin` | operators see what stands there, and settle it once, with a note |
 //!
 //! A store that [lacks](Store::lacks) what a case needs does not run it, and the
@@ -88,6 +89,7 @@ mod release;
 mod renew;
 mod reserve;
 mod settle;
+mod steps;
 mod sweep;
 mod takeover;
 mod unknown;
@@ -198,6 +200,9 @@ const TOPICS: &[&[Case]] = &[
     audit::CASES,
     audit::SWEPT,
     version::SWEPT,
+    steps::CASES,
+    steps::SWEPT,
+    steps::SETTLED,
 ];
 
 /// Lists every case, topic by topic.

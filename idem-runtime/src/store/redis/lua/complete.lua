@@ -1,7 +1,7 @@
 -- The end of an attempt in one trip: the transition of the same name. The time,
 -- or nothing if the record is not this holder's to end.
 --
--- KEYS: the record, the open records of its bucket.
+-- KEYS: the record, the open records of its bucket, its steps.
 -- ARGV: clock, id, claim, fence; the TTL, or nothing; for how many
 -- milliseconds the server keeps it, or nothing; whether its version counts as
 -- applied; the fields of the end that need no time, as names and values.
@@ -24,6 +24,7 @@ if claim ~= ARGV[3] or fence ~= ARGV[4] or (state ~= '0' and state ~= '4') then
 end
 local time = now(ARGV[1])
 redis.call('ZREM', KEYS[2], ARGV[2])
+redis.call('DEL', KEYS[3])
 redis.call('HDEL', KEYS[1], 'lease', 'expires', 'since', 'not_before', 'reason', 'codec', 'failed',
   'answer', 'digest', 'v_recorded', 'v_running', 'recorded_fp')
 redis.call('HSET', KEYS[1], 'finished', time, unpack(ARGV, 8))

@@ -1,7 +1,7 @@
 -- Writes what was decided on a record, if it is still the one that was seen:
 -- every other write changes one of these four.
 --
--- KEYS: the record, the open records of its bucket, its audit.
+-- KEYS: the record, the open records of its bucket, its audit, its steps.
 -- ARGV: the state, fence, claim and lease that were seen; id; whether the new
 -- record is open; for how many milliseconds the server keeps it, or nothing;
 -- what to add to the audit, or nothing; its fields, as names and values.
@@ -15,6 +15,8 @@ if ARGV[6] == '1' then
   redis.call('ZADD', KEYS[2], 0, ARGV[5])
 else
   redis.call('ZREM', KEYS[2], ARGV[5])
+  -- Steps end with the life of their key.
+  redis.call('DEL', KEYS[4])
 end
 if ARGV[8] ~= '' then
   redis.call('RPUSH', KEYS[3], ARGV[8])

@@ -1,0 +1,93 @@
+//! The steps of a body.
+
+use sqlx::Row as _;
+use sqlx::mysql::{MySql, MySqlArguments, MySqlRow};
+use sqlx::query::Query;
+
+use super::error::{is_conflict, is_duplicate, store_error};
+use super::{MySqlStore, Texts};
+use crate::error::StoreError;
+use crate::record::Record;
+use crate::store::sql::{damaged, fixed};
+use crate::store::swap::{self, Rows as _, Tries};
+use crate::store::{Holder, RecordStep, Step, Written};
+use crate::transition;
+
+impl MySqlStore {
+    pub(super) async fn keep_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
+        let (holder, step) = (&request.holder, &request.step);
+        let mut tries = Tries::new();
+        while tries.again().await {
+            let query = self
+                .texts
+                .query(&self.texts.statements.step)
+                .bind(step.label.as_bytes())
+                .bind(step.position)
+                .bind(step.basis.as_slice())
+                .bind(step.codec.as_str())
+                .bind(step.bytes.as_slice())
+                .bind(step.digest.as_slice())
+                .bind(self.texts.clock_us())
+                .bind(holder.id.as_bytes().as_slice())
+                .bind(holder.claim.as_bytes().as_slice())
+                .bind(holder.fence);
+            match self.connections.execute(query).await {
+                Ok(done) if done.rows_affected() == 1 => return Ok(Written::Done),
+                Ok(_) => {}
+                // The guards held, and only this attempt has this fence.
+                Err(error) if is_duplicate(&error) => return Ok(Written::AlreadyDone),
+                Err(error) if is_conflict(&error) => continue,
+                Err(error) => return Err(store_error(&error)),
+            }
+            let looked = self.find(&holder.id).await?;
+            let held = transition::holds_steps(looked.record.as_ref(), holder);
+            if held != Written::Done {
+                return Ok(held);
+            }
+        }
+        Err(swap::in_the_way())
+    }
+
+    pub(super) async fn steps_of(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
+        let query = self
+            .texts
+            .query(&self.texts.statements.steps)
+            .bind(holder.id.as_bytes().as_slice())
+            .bind(holder.claim.as_bytes().as_slice())
+            .bind(holder.fence);
+        let found = self.connections.fetch_all(query).await;
+        let found = found.map_err(|error| store_error(&error))?;
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let steps = found.iter().filter_map(|row| step(row).transpose());
+        steps.collect::<Result<_, _>>().map(Some)
+    }
+}
+
+impl Texts {
+    /// Deletes the steps of a life that is over, up to its last fence. Nobody
+    /// reads them any more, so this needs no guard; the write that begins the
+    /// next life comes after it.
+    pub(super) fn end_steps<'q>(&'q self, seen: &'q Record) -> Query<'q, MySql, MySqlArguments> {
+        self.query(&self.statements.end_steps)
+            .bind(seen.id.as_bytes().as_slice())
+            .bind(seen.fence)
+    }
+}
+
+/// Reads a step; none where a record has no steps.
+fn step(row: &MySqlRow) -> Result<Option<Step>, StoreError> {
+    let unreadable = |_| damaged("step");
+    let Some(label) = row.try_get::<Option<Vec<u8>>, _>(0).map_err(unreadable)? else {
+        return Ok(None);
+    };
+    Ok(Some(Step {
+        label: String::from_utf8(label).map_err(|_| damaged("step"))?,
+        position: row.try_get(1).map_err(unreadable)?,
+        basis: fixed(row.try_get(2).map_err(unreadable)?, "step")?,
+        codec: row.try_get(3).map_err(unreadable)?,
+        bytes: row.try_get(4).map_err(unreadable)?,
+        digest: fixed(row.try_get(5).map_err(unreadable)?, "step")?,
+    }))
+}
