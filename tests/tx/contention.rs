@@ -71,6 +71,21 @@ async fn a_duplicate_waits_for_the_first() {
     }
 }
 
+/// The same operation and key in two sets of tables is two records.
+#[cfg(feature = "servers")]
+#[tokio::test]
+async fn two_sets_of_tables_do_not_hold_each_other_up() {
+    for &kind in Kind::ALL.iter().filter(|kind| !kind.is_sqlite()) {
+        let (one, other) = (World::new(kind).await, World::new(kind).await);
+        let (mut first, mut second) = (one.begin().await, other.begin().await);
+        assert_eq!(first.place(&one.order("a", Act::Answer)).await, Ok(42));
+        let answer = second.place(&other.order("a", Act::Answer)).await;
+        assert_eq!(answer, Ok(42), "{kind:?}");
+        first.commit().await;
+        second.commit().await;
+    }
+}
+
 /// Twenty at once: one row, one answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_runs_once() {

@@ -14,6 +14,8 @@ mod contention;
 #[cfg(test)]
 mod endings;
 #[cfg(test)]
+mod guards;
+#[cfg(test)]
 mod misuse;
 #[cfg(test)]
 mod operation;

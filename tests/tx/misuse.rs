@@ -208,3 +208,25 @@ async fn a_transaction_that_has_failed() {
     assert!(refused.to_string().contains("rolled back"), "{refused}");
     tx.rollback().await;
 }
+
+/// A deadlock ends the whole transaction, which the driver does not see; so does
+/// a statement. Only `MariaDB` tells in the reservation itself; otherwise it is
+/// left behind, unfinished, and nothing runs on it.
+#[cfg(feature = "servers")]
+#[tokio::test]
+async fn a_transaction_that_the_server_has_ended() {
+    let world = World::new(Kind::MariaDb).await;
+    let mut tx = world.begin().await;
+    tx.execute("rollback").await;
+    let refused = error(tx.place(&world.order("a", Act::Answer)).await);
+    assert!(refused.is_retryable(), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("rolled the whole transaction back"),
+        "{refused}"
+    );
+    tx.rollback().await;
+    assert_eq!(world.rows("a").await, 0);
+    assert_eq!(world.records().await, (0, 0));
+}

@@ -100,6 +100,31 @@ async fn a_released_record_runs() {
     }
 }
 
+/// On an old row, too, what is left unfinished never lapses: it is unknown.
+#[tokio::test]
+async fn a_released_record_that_is_left_unfinished_is_unknown() {
+    for &kind in Kind::ALL {
+        let world = World::new(kind).await;
+        let order = world.order("a", Act::Decline);
+        let released: Result<u32, Failure> = world
+            .engine
+            .call("tx.place", &order.key, TTL)
+            .payload(&order.amount)
+            .on_error(on_error::Release)
+            .run(async { Err(Failure::Declined) })
+            .await;
+        assert_eq!(released, Err(Failure::Declined), "{kind:?}");
+        let mut tx = world.begin().await;
+        assert_eq!(tx.place(&order).await, Err(Failure::Declined), "{kind:?}");
+        tx.commit().await;
+        let refused = ordinary(&order, OnUnknown::Refuse).await;
+        assert!(
+            matches!(refused, Err(Failure::Idem(Error::UnknownOutcome { .. }))),
+            "{kind:?}: {refused:?}"
+        );
+    }
+}
+
 /// An answer whose TTL is over counts as absent.
 #[tokio::test]
 async fn an_expired_record_runs() {

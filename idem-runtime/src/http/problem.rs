@@ -344,11 +344,7 @@ impl From<&Error> for Problem {
                     _ => problem,
                 }
             }
-            Error::NotRecorded(_) => Self::new(
-                ProblemKind::StoreUnavailable,
-                "this request could not be recorded, so what it did is undone; send the same request with the same key again",
-            )
-            .with_retry_after(SOON),
+            Error::NotRecorded(_) => not_recorded(),
             Error::InvalidKey { .. } => Self::new(
                 ProblemKind::KeyInvalid,
                 "the key, or a part of it, is missing or blank; nothing was done",
@@ -367,6 +363,15 @@ impl From<&Error> for Problem {
             }
         }
     }
+}
+
+/// Whoever handles the request rolls its transaction back.
+fn not_recorded() -> Problem {
+    Problem::new(
+        ProblemKind::StoreUnavailable,
+        "this request could not be recorded, so what it did is undone; send the same request with the same key again",
+    )
+    .with_retry_after(SOON)
 }
 
 impl From<Error> for Problem {

@@ -9,3 +9,5 @@ mod scene;
 mod script;
 #[cfg(test)]
 mod table;
+#[cfg(test)]
+mod unleased;

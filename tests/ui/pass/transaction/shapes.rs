@@ -25,17 +25,20 @@ pub async fn generic<C: TxConnection>(conn: &mut C, id: &str) -> Result<u32, Fai
 #[idempotent(key = id, ttl = "1h", name = "b", tx = savepoint(conn), payload = *count)]
 pub async fn borrows<'c, C>(id: u32, conn: &'c mut C, count: &u32) -> Result<u32, Failure>
 where
-    C: TxConnection + ?Sized + Sized,
+    C: TxConnection,
 {
     write(conn);
     Ok(id + count)
 }
 
+fn twice<C: TxConnection>(conn: &mut &mut C) {
+    write(*conn);
+    write(*conn);
+}
+
 #[idempotent(key = id, ttl = "1h", name = "c", tx = conn, on_error = store_text)]
-pub async fn rebound(mut conn: &mut impl TxConnection, id: u32) -> Result<u32, Error> {
-    let other = &mut conn;
-    write(*other);
-    conn = *other;
+pub async fn rebound<C: TxConnection>(mut conn: &mut C, id: u32) -> Result<u32, Error> {
+    twice(&mut conn);
     write(conn);
     Ok(id)
 }
