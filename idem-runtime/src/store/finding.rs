@@ -77,6 +77,8 @@ pub enum Capability {
     /// Counting what [`Store::sweep`] deletes. Without it the server deletes
     /// expired records by itself.
     Sweep,
+    /// Looking at many records at once: [`Store::standings`].
+    Standings,
 }
 
 impl std::fmt::Display for Capability {
@@ -86,6 +88,7 @@ impl std::fmt::Display for Capability {
             Self::ListFinished => "lists of finished records",
             Self::SteadyClock => "a steady clock",
             Self::Sweep => "counted sweeps",
+            Self::Standings => "looks at many records",
         })
     }
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::{
     Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Lease, MarkUnknown, Meta,
-    Page, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Store, StoreAdmin, Sweep,
-    Written,
+    Page, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Standings, Store, StoreAdmin,
+    Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;
@@ -192,6 +192,15 @@ impl Store for MemoryStore {
             table.records.shrink_to_fit();
         }
         Ok(u64::try_from(due.len()).unwrap_or(u64::MAX))
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        let table = self.table();
+        let stands = |id| {
+            let record = table.records.get(id)?;
+            record.standing(table.latest_us, request.grace_us)
+        };
+        Ok(request.ids.iter().map(stands).collect())
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

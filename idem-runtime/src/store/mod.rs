@@ -45,6 +45,7 @@ pub mod redis;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod standings;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod swap;
 pub mod tiered;
@@ -64,11 +65,12 @@ pub use self::postgres::PostgresStore;
 pub use self::redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
+pub use self::standings::Standings;
 pub use self::tiered::TieredStore;
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{
-    Claim, Element, Label, Recorded, TombstoneReason, UnknownReason, VersionBytes,
+    Claim, Element, Label, Recorded, Standing, TombstoneReason, UnknownReason, VersionBytes,
 };
 
 /// What all engines on one store must agree on.
@@ -345,6 +347,18 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Suite topic: `sweep`.
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError>;
 
+    /// Says of many records where they stand, in the order of `ids`; none of one
+    /// that is absent or has expired. At most [`Standings::MOST`] ids are asked
+    /// for at once, and few round trips answer them.
+    ///
+    /// Nothing is changed by it, and nothing may be decided on it but whom to
+    /// call first: what stands there now may not stand there at the call.
+    /// A store that has no way lacks [`Capability::Standings`].
+    /// Suite topic: `standings`.
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        Err(standings::lacking(request))
+    }
+
     /// Returns the side for operators; none if the store lacks
     /// [`Capability::Admin`].
     fn admin(&self) -> Option<&dyn StoreAdmin> {
@@ -353,7 +367,11 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Names what this store cannot do, so that the suite and operators know.
     fn lacks(&self) -> &'static [Capability] {
-        &[Capability::Admin, Capability::ListFinished]
+        &[
+            Capability::Admin,
+            Capability::ListFinished,
+            Capability::Standings,
+        ]
     }
 
     /// Opens the connection of the renewal thread, used for nothing else, so

@@ -22,6 +22,7 @@ mod error;
 mod renewer;
 mod rows;
 mod schema;
+mod standings;
 mod statements;
 
 use async_trait::async_trait;
@@ -33,13 +34,13 @@ use self::error::{is_conflict, is_duplicate, only_reads, store_error};
 use self::statements::Statements;
 use super::{
     Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Written,
+    Standings, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
-use crate::record::Record;
+use crate::record::{Record, Standing};
 use crate::store::connections::Connections;
 use crate::store::sql::{damaged, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
@@ -524,6 +525,10 @@ impl Store for MySqlStore {
             }
         }
         Err(swap::in_the_way())
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        standings::standings(self, request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

@@ -23,6 +23,7 @@ mod error;
 mod renewer;
 mod rows;
 mod schema;
+mod standings;
 mod statements;
 
 use async_trait::async_trait;
@@ -34,13 +35,13 @@ use self::error::{is_conflict, only_reads, store_error};
 use self::statements::Statements;
 use super::{
     Capability, Complete, Ending, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
-    Store, StoreAdmin, Sweep, Written,
+    Standings, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
-use crate::record::Record;
+use crate::record::{Record, Standing};
 use crate::store::connections::Connections;
 use crate::store::sql::{damaged, is_apart, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
@@ -461,6 +462,10 @@ impl Store for PostgresStore {
             }
         }
         Err(swap::in_the_way())
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        standings::standings(self, request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

@@ -50,6 +50,7 @@ mod renewer;
 mod rows;
 mod scripts;
 mod single;
+mod standings;
 mod together;
 
 use std::fmt;
@@ -66,12 +67,12 @@ use self::rows::{Rows as RedisRows, keep_ms};
 use self::scripts::Script;
 use super::{
     Capability, Complete, Ending, Finding, Lease, MarkUnknown, Meta, Release, Renewer, Reserve,
-    Reserved, Store, StoreAdmin, Sweep, Written,
+    Reserved, Standings, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::fault;
-use crate::record::State;
+use crate::record::{Standing, State};
 use crate::store::sql::{damaged, fixed};
 use crate::store::swap::{self, Rows as _};
 use crate::sync::Arc;
@@ -275,6 +276,10 @@ impl Store for RedisStore {
     /// Deletes nothing: the server does, by itself.
     async fn sweep(&self, _: &Sweep) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        self.stand(request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

@@ -18,6 +18,7 @@ mod error;
 mod renewer;
 mod rows;
 mod schema;
+mod standings;
 mod statements;
 mod time;
 mod writer;
@@ -35,11 +36,12 @@ use self::error::store_error;
 use self::time::StoreTime;
 use self::writer::{Done, Job, Op, Writer};
 use super::{
-    Capability, Complete, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved, Store,
-    StoreAdmin, Sweep, Written,
+    Capability, Complete, Finding, MarkUnknown, Meta, Release, Renewer, Reserve, Reserved,
+    Standings, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::record::Standing;
 use crate::sync::{Arc, mpsc, oneshot};
 use crate::transition;
 
@@ -363,6 +365,10 @@ impl Store for SqliteStore {
             Done::Swept(rows) => Ok(rows),
             _ => Err(writer::gone()),
         }
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        standings::standings(self, request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

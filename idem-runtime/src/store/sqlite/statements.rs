@@ -53,6 +53,14 @@ pub(super) const WRITE: &str = concat!(
      ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
 );
 
+/// Where records stand: all their ids in one value of 32 bytes each, and how
+/// many they are. Each is looked for by the primary key, and no other row is
+/// read.
+pub(super) const STANDINGS: &str = "WITH RECURSIVE asked (at) AS (
+        SELECT 0 UNION ALL SELECT at + 1 FROM asked WHERE at + 1 < ?2)
+    SELECT id, state, lease_until_us, expires_us
+    FROM asked CROSS JOIN idem_records ON id = substr(?1, 32 * at + 1, 32)";
+
 /// States 1 to 3 are released, completed and tombstone; see
 /// `Record::is_sweepable`.
 pub(super) const SWEEP: &str = "DELETE FROM idem_records WHERE rowid IN (
