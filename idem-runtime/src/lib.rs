@@ -142,6 +142,13 @@ struct CustomStoreGuide;
 #[doc = include_str!("../../docs/http.md")]
 struct HttpGuide;
 
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../docs/queues.md")]
+struct QueuesGuide;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/leaving-your-own-table.md")]
+struct LeavingGuide;
+
 #[doc(hidden)]
 pub mod __private;
 mod answer;

@@ -62,6 +62,7 @@ passed_on! {
     release(idem::store::Release) -> idem::store::Written;
     mark_unknown(idem::store::MarkUnknown) -> idem::store::Written;
     sweep(idem::store::Sweep) -> u64;
+    standings(idem::store::Standings) -> Vec<Option<idem::record::Standing>>;
 }
 
 impl<H: Harness> Harness for Fronted<H> {

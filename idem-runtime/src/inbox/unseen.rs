@@ -22,6 +22,9 @@ pub struct Unseen<K> {
     pub open: Vec<K>,
     /// How many are done.
     pub finished: usize,
+    /// How many questions to the store it took, of up to 1,000 ids each. Each is
+    /// one round trip; the first one may be two on a new connection.
+    pub trips: usize,
 }
 
 impl<K> Unseen<K> {
@@ -84,6 +87,7 @@ impl<P> Inbox<P> {
             new: Vec::new(),
             open: Vec::new(),
             finished: 0,
+            trips: ids.len().div_ceil(Standings::MOST),
         };
         for (id, standing) in ids.into_iter().zip(standings) {
             match standing {

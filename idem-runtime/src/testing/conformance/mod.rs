@@ -34,6 +34,7 @@
 //! | `key` | records do not touch each other |
 //! | `answers` | bytes come back as they were given |
 //! | `version` | an older message never runs after a newer one |
+//! | `standings` | many records are looked at in one question, which changes nothing |
 //! | `admin` | operators see what stands there, and settle it once, with a note |
 //!
 //! A store that [lacks](Store::lacks) what a case needs does not run it, and the
@@ -88,6 +89,7 @@ mod release;
 mod renew;
 mod reserve;
 mod settle;
+mod standings;
 mod sweep;
 mod takeover;
 mod unknown;
@@ -192,6 +194,7 @@ const TOPICS: &[&[Case]] = &[
     key::CASES,
     answers::CASES,
     version::CASES,
+    standings::CASES,
     admin::CASES,
     finished::CASES,
     settle::CASES,
