@@ -43,10 +43,15 @@ impl Command {
                 file: options.required("file")?.into(),
                 store: options.required("store")?,
                 crm: options.required("crm")?,
-                namespace: options.take("namespace").unwrap_or_else(|| "crm".to_owned()),
+                namespace: options
+                    .take("namespace")
+                    .unwrap_or_else(|| "crm".to_owned()),
                 stop_after: options
                     .take("stop-after")
-                    .map(|text| text.parse().map_err(|_| format!("--stop-after: {text} is no number")))
+                    .map(|text| {
+                        text.parse()
+                            .map_err(|_| format!("--stop-after: {text} is no number"))
+                    })
                     .transpose()?,
             }),
             Some("help") => Self::Help,

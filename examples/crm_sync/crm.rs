@@ -71,7 +71,8 @@ impl Crm {
             Some(("postgres" | "postgresql", _)) => Self::Postgres(PgPool::connect(url).await?),
             _ => {
                 return Err(
-                    "a database is sqlite://PATH or, with `--features servers`, postgres://…".into(),
+                    "a database is sqlite://PATH or, with `--features servers`, postgres://…"
+                        .into(),
                 );
             }
         };

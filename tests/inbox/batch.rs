@@ -145,7 +145,11 @@ async fn held(gate: Gate, item: u32) -> Result<u32, Error> {
 async fn a_dropped_batch_begins_nothing_more_and_what_runs_is_recorded() {
     let t = Testbed::new().await;
     let gate = Gate::closed();
-    let batch = async { idem::batch(0..10, |item| held(gate.clone(), item)).at_once(1).await };
+    let batch = async {
+        idem::batch(0..10, |item| held(gate.clone(), item))
+            .at_once(1)
+            .await
+    };
     tokio::select! {
         biased;
         all = t.scope(batch) => panic!("{all:?}"),

@@ -86,7 +86,9 @@ async fn a_message_that_is_at_fault_is_rejected_until_it_is_forgotten() {
     let t = Testbed::new().await;
     let runs = Runs::default();
     let inbox = t.engine().inbox(CONSUMER).on_error(classify);
-    let failed = inbox.receive("m-1", runs.clone().fail("no such customer")).await;
+    let failed = inbox
+        .receive("m-1", runs.clone().fail("no such customer"))
+        .await;
     assert_eq!(failed, park(Broken("no such customer")));
     for _ in 0..2 {
         let again = inbox.receive("m-1", runs.clone().handle()).await;
@@ -95,7 +97,9 @@ async fn a_message_that_is_at_fault_is_rejected_until_it_is_forgotten() {
         assert_eq!(again.delivery(), Delivery::Park);
     }
     assert_eq!(runs.count(), 1);
-    let forgotten = inbox.forget("m-1", "ops", "the customer is there now").await;
+    let forgotten = inbox
+        .forget("m-1", "ops", "the customer is there now")
+        .await;
     assert_eq!(forgotten, Ok(true));
     let replayed = inbox.receive("m-1", runs.clone().handle()).await;
     assert_eq!(replayed, Received::First(2));
@@ -115,7 +119,10 @@ async fn a_handler_that_met_an_error_of_the_engine_is_unknown() {
             Err::<usize, _>(Broken("the inner call"))
         }
     };
-    assert_eq!(inbox.receive("m-1", nested).await, park(Broken("the inner call")));
+    assert_eq!(
+        inbox.receive("m-1", nested).await,
+        park(Broken("the inner call"))
+    );
     let again = inbox.receive("m-1", Runs::default().handle()).await;
     assert_eq!(reason(&again), Some(UnknownReason::Nested));
 }

@@ -18,7 +18,10 @@ async fn attempts_are_counted_by_the_record() {
     let limited = inbox.clone().max_attempts(3);
     for _ in 0..3 {
         let failed = limited.receive("m-1", runs.clone().fail("busy")).await;
-        assert!(matches!(failed.delivery(), Delivery::Retry { .. }), "{failed:?}");
+        assert!(
+            matches!(failed.delivery(), Delivery::Retry { .. }),
+            "{failed:?}"
+        );
     }
     for deliveries in [4, 5] {
         let over = limited.receive("m-1", runs.clone().handle()).await;
@@ -34,16 +37,28 @@ async fn attempts_are_counted_by_the_record() {
 async fn deliveries_are_counted_by_the_broker_if_it_says() {
     let t = Testbed::new().await;
     let runs = Runs::default();
-    let inbox = t.engine().inbox(CONSUMER).on_error(released).max_attempts(2);
+    let inbox = t
+        .engine()
+        .inbox(CONSUMER)
+        .on_error(released)
+        .max_attempts(2);
     for _ in 0..3 {
         let message = inbox.message("m-1").delivery(2);
         let failed = message.receive(runs.clone().fail("busy")).await;
         assert!(matches!(failed, Received::Failed { .. }), "{failed:?}");
     }
-    let over = inbox.message("m-1").delivery(3).receive(runs.clone().handle()).await;
+    let over = inbox
+        .message("m-1")
+        .delivery(3)
+        .receive(runs.clone().handle())
+        .await;
     assert_eq!(over, Received::OverLimit { deliveries: 3 });
     // The first that this consumer sees of it, and the broker's third.
-    let over = inbox.message("m-2").delivery(3).receive(runs.clone().handle()).await;
+    let over = inbox
+        .message("m-2")
+        .delivery(3)
+        .receive(runs.clone().handle())
+        .await;
     assert_eq!(over, Received::OverLimit { deliveries: 3 });
     assert_eq!(runs.count(), 3);
 }

@@ -161,7 +161,11 @@ async fn a_message_is_known_for_fourteen_days_unless_told() {
     let by_default = t.engine().inbox(CONSUMER);
     let short = t.engine().inbox("short").ttl(day);
     for inbox in [&by_default, &short] {
-        inbox.receive("m-1", runs.clone().handle()).await.answer().unwrap();
+        inbox
+            .receive("m-1", runs.clone().handle())
+            .await
+            .answer()
+            .unwrap();
     }
     let receive = async |inbox: &idem::inbox::Inbox| {
         let received = inbox.receive("m-1", runs.clone().handle()).await;
@@ -199,10 +203,15 @@ async fn mistakes_are_told_without_running() {
         t.engine().inbox(CONSUMER).ttl(seconds(0)),
     ] {
         let refused = inbox.receive("m-2", runs.clone().handle()).await;
-        assert!(matches!(refused, Received::Refused(Error::Misuse { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Received::Refused(Error::Misuse { .. })),
+            "{refused:?}"
+        );
         assert_eq!(refused.delivery(), repair);
     }
-    let nowhere = idem::inbox(CONSUMER).receive("m-2", runs.clone().handle()).await;
+    let nowhere = idem::inbox(CONSUMER)
+        .receive("m-2", runs.clone().handle())
+        .await;
     assert_eq!(nowhere, Received::Refused(Error::NoEngine));
     assert_eq!(runs.count(), 1);
 
@@ -219,8 +228,14 @@ async fn an_answer_that_cannot_be_replayed_is_acknowledged() {
         let handler = async { Ok::<_, Broken>("a".repeat(2_048)) };
         inbox.receive("m-1", handler).await
     };
-    assert_eq!(large().await.answer().map(|answer| answer.len()), Some(2_048));
+    assert_eq!(
+        large().await.answer().map(|answer| answer.len()),
+        Some(2_048)
+    );
     let again = large().await;
-    assert!(matches!(again, Received::Refused(Error::NotReplayable { .. })));
+    assert!(matches!(
+        again,
+        Received::Refused(Error::NotReplayable { .. })
+    ));
     assert_eq!(again.delivery(), Delivery::Ack);
 }

@@ -7,7 +7,7 @@ use idem::store::{Capability, Store as _};
 use idem::testing::{CrashPoint, Testbed};
 use idem::{Disposition, Engine, Error, StoreErrorKind, idempotent};
 
-use crate::blind::Blind;
+use crate::blind::{Blind, Short};
 use crate::{Broken, CONSUMER, Gate, Runs, seconds};
 
 #[tokio::test]
@@ -15,11 +15,18 @@ async fn the_new_ones_come_in_the_order_of_the_ids() {
     let t = Testbed::new().await;
     let inbox = t.engine().inbox(CONSUMER);
     for id in [4, 1, 9] {
-        inbox.receive(&id, Runs::default().handle()).await.answer().unwrap();
+        inbox
+            .receive(&id, Runs::default().handle())
+            .await
+            .answer()
+            .unwrap();
     }
     let unseen = inbox.unseen([9, 8, 7, 4, 8, 1, 2]).await.unwrap();
     assert_eq!(unseen.new, [8, 7, 8, 2]);
-    assert_eq!((unseen.open.len(), unseen.finished, unseen.trips), (0, 3, 1));
+    assert_eq!(
+        (unseen.open.len(), unseen.finished, unseen.trips),
+        (0, 3, 1)
+    );
     let other = t.engine().inbox(CONSUMER).scope("eu");
     let unseen = other.unseen([9, 4]).await.unwrap();
     assert_eq!(unseen.new, [9, 4], "of another scope");
@@ -31,19 +38,39 @@ async fn the_new_ones_come_in_the_order_of_the_ids() {
 async fn what_was_begun_is_open_and_what_did_nothing_is_new() {
     let t = Testbed::new().await;
     let inbox = t.engine().inbox(CONSUMER);
-    inbox.receive("done", Runs::default().handle()).await.answer().unwrap();
-    drop(inbox.receive("unknown", Runs::default().fail("half done")).await);
+    inbox
+        .receive("done", Runs::default().handle())
+        .await
+        .answer()
+        .unwrap();
+    drop(
+        inbox
+            .receive("unknown", Runs::default().fail("half done"))
+            .await,
+    );
     t.crash_at(CONSUMER, CrashPoint::AfterBody);
     drop(inbox.receive("lapsed", Runs::default().handle()).await);
     t.lapse();
     let release = |_: &Broken| Disposition::Release;
     let releasing = inbox.clone().on_error(release);
-    drop(releasing.receive("released", Runs::default().fail("busy")).await);
+    drop(
+        releasing
+            .receive("released", Runs::default().fail("busy"))
+            .await,
+    );
     let reject = |_: &Broken| Disposition::Store;
     let rejecting = inbox.clone().on_error(reject);
-    drop(rejecting.receive("rejected", Runs::default().fail("bad")).await);
+    drop(
+        rejecting
+            .receive("rejected", Runs::default().fail("bad"))
+            .await,
+    );
     let short = inbox.clone().ttl(seconds(1));
-    short.receive("expired", Runs::default().handle()).await.answer().unwrap();
+    short
+        .receive("expired", Runs::default().handle())
+        .await
+        .answer()
+        .unwrap();
     t.clock().advance(seconds(1));
     t.clock().advance(seconds(1));
     let gate = Gate::closed();
@@ -77,7 +104,11 @@ async fn eight_thousand_ids_are_eight_questions() {
     let inbox = t.engine().inbox(CONSUMER);
     let done: HashSet<u32> = (0..8_000).filter(|id| id % 1_999 == 0).collect();
     for id in &done {
-        inbox.receive(id, Runs::default().handle()).await.answer().unwrap();
+        inbox
+            .receive(id, Runs::default().handle())
+            .await
+            .answer()
+            .unwrap();
     }
     let unseen = inbox.unseen(0..8_000_u32).await.unwrap();
     assert_eq!(unseen.trips, 8);
@@ -107,9 +138,15 @@ async fn an_id_that_is_none_is_refused_before_the_store_is_asked() {
     let t = Testbed::new().await;
     let inbox = t.engine().inbox(CONSUMER);
     let refused = inbox.unseen([Some("a"), None]).await;
-    assert!(matches!(refused, Err(Error::InvalidKey { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::InvalidKey { .. })),
+        "{refused:?}"
+    );
     let nameless = t.engine().inbox("").unseen([1]).await;
-    assert!(matches!(nameless, Err(Error::Misuse { .. })), "{nameless:?}");
+    assert!(
+        matches!(nameless, Err(Error::Misuse { .. })),
+        "{nameless:?}"
+    );
     let nowhere = idem::inbox(CONSUMER).unseen([1]).await;
     assert_eq!(nowhere, Err(Error::NoEngine));
 }
@@ -126,4 +163,11 @@ async fn a_store_that_cannot_look_at_many_says_so() {
     };
     assert_eq!(error.kind(), StoreErrorKind::Permanent);
     assert!(!error.is_ambiguous());
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_short_loses_no_id() {
+    let engine = Engine::builder(Short::default()).build().await.unwrap();
+    let refused = engine.inbox(CONSUMER).unseen([1, 2]).await;
+    assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
 }

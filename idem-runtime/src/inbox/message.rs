@@ -110,8 +110,7 @@ impl<P> Message<P> {
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         let body = handle(self.cap, self.deliveries, self.policy, handler);
-        let ops =
-            <Result<T, Ended<E>> as Answer<Json, Sorted<P>, Apart>>::ops(Sorted::NEW, Apart);
+        let ops = <Result<T, Ended<E>> as Answer<Json, Sorted<P>, Apart>>::ops(Sorted::NEW, Apart);
         let call = driver::detached(self.call, ops, body);
         let (result, outcome) = outcome::observe(call).await;
         Received::of(result, outcome)

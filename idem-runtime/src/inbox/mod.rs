@@ -65,9 +65,9 @@ use self::ended::Cap;
 pub use self::message::Message;
 pub use self::received::Received;
 pub use self::unseen::Unseen;
+use crate::answer::policy::{ClassifyText, Unknown};
 #[cfg(doc)]
 use crate::delivery::Delivery;
-use crate::answer::policy::{ClassifyText, Unknown};
 use crate::engine::Engine;
 use crate::engine::call::Call;
 use crate::error::Error;

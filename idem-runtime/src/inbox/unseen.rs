@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::Inbox;
 use crate::clock::micros;
-use crate::engine::{Engine, Spawned};
-use crate::error::Error;
+use crate::engine::{Engine, Inner, Spawned};
+use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::identity::RecordId;
 use crate::record::Standing;
 use crate::store::Standings;
@@ -82,12 +82,12 @@ impl<P> Inbox<P> {
         let ids: Vec<K> = ids.into_iter().collect();
         let records = ids.iter().map(|id| self.call(id).record_id(&engine.inner));
         let records: Vec<RecordId> = records.collect::<Result<_, _>>()?;
-        let standings = standings(&engine, records).await?;
+        let Looked { standings, trips } = look(&engine, records).await?;
         let mut unseen = Unseen {
             new: Vec::new(),
             open: Vec::new(),
             finished: 0,
-            trips: ids.len().div_ceil(Standings::MOST),
+            trips,
         };
         for (id, standing) in ids.into_iter().zip(standings) {
             match standing {
@@ -102,32 +102,54 @@ impl<P> Inbox<P> {
     }
 }
 
+/// What the store said, and in how many answers.
+struct Looked {
+    standings: Vec<Option<Standing>>,
+    trips: usize,
+}
+
 /// Asks where records stand, so many at a time that a question has its answer
 /// within a store call's limit.
-async fn standings(
-    engine: &Engine,
-    records: Vec<RecordId>,
-) -> Result<Vec<Option<Standing>>, Error> {
+async fn look(engine: &Engine, records: Vec<RecordId>) -> Result<Looked, Error> {
     let inner = Arc::clone(&engine.inner);
     let asked = engine.inner.spawn(async move {
-        let limit = inner.limits.store_timeout;
-        let mut all = Vec::with_capacity(records.len());
+        let mut looked = Looked {
+            standings: Vec::with_capacity(records.len()),
+            trips: 0,
+        };
         for some in records.chunks(Standings::MOST) {
-            let request = Standings {
-                ids: some.to_vec(),
-                grace_us: micros(inner.limits.grace),
-            };
-            let call = inner.store.standings(&request);
-            match inner.store_call("standings", limit, call).await {
-                Ok(some) => all.extend(some),
+            match look_at(&inner, some).await {
+                Ok(some) => looked.standings.extend(some),
                 Err(error) => return Some(Err(error)),
             }
+            looked.trips += 1;
         }
-        Some(Ok(all))
+        Some(Ok(looked))
     });
     match asked.await {
-        Spawned::Done(standings) => Ok(standings?),
+        Spawned::Done(looked) => Ok(looked?),
         Spawned::Panicked(panic) => std::panic::resume_unwind(panic),
         Spawned::Gone => Err(Error::ShuttingDown),
     }
+}
+
+async fn look_at(
+    engine: &Inner,
+    records: &[RecordId],
+) -> Result<Vec<Option<Standing>>, StoreError> {
+    let request = Standings {
+        ids: records.to_vec(),
+        grace_us: micros(engine.limits.grace),
+    };
+    let limit = engine.limits.store_timeout;
+    let call = engine.store.standings(&request);
+    let standings = engine.store_call("standings", limit, call).await?;
+    if standings.len() == records.len() {
+        return Ok(standings);
+    }
+    // One too few, and each after it would be told of its neighbour.
+    Err(StoreError::new(
+        StoreErrorKind::Permanent,
+        "it did not say of each record where it stands; nothing was done",
+    ))
 }

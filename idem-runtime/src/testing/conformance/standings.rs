@@ -40,7 +40,9 @@ async fn one_of_each(b: &Bench) -> [Option<Standing>; 6] {
     let released = b.take(4).await;
     assert_eq!(b.release(released.holder).await, Written::Done);
     let doubtful = b.take(5).await;
-    let written = b.mark_unknown(doubtful.holder, UnknownReason::Panicked).await;
+    let written = b
+        .mark_unknown(doubtful.holder, UnknownReason::Panicked)
+        .await;
     assert_eq!(written, Written::Done);
     [
         Some(Standing::InProgress),
@@ -160,7 +162,10 @@ async fn a_look_changes_nothing(b: &Bench) {
     assert_eq!(b.standings([1]).await, [Some(Standing::Lapsed)]);
     // Who refuses would have made it unknown, and a doubt is not renewed.
     assert!(b.renew(attempt.holder).await, "late, and not replaced");
-    assert_eq!(b.standings([1, 2]).await, [Some(Standing::InProgress), None]);
+    assert_eq!(
+        b.standings([1, 2]).await,
+        [Some(Standing::InProgress), None]
+    );
     assert_eq!(b.take(2).await.won.attempt, 1, "and none was made");
 }
 
