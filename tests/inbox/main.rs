@@ -50,11 +50,13 @@ struct Runs(Arc<AtomicUsize>);
 impl Runs {
     /// A handler that returns the number of its run.
     async fn handle(self) -> Result<usize, Broken> {
+        tokio::task::yield_now().await;
         Ok(self.0.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
     /// A handler that fails.
     async fn fail(self, text: &'static str) -> Result<usize, Broken> {
+        tokio::task::yield_now().await;
         self.0.fetch_add(1, Ordering::SeqCst);
         Err(Broken(text))
     }
