@@ -90,7 +90,9 @@ impl<P> Message<P> {
     ///
     /// The handler's answer is recorded and goes to every duplicate. Its error
     /// needs a text and nothing else: no conversion from [`Error`](crate::Error),
-    /// which comes as [`Received::Refused`].
+    /// which comes as [`Received::Refused`]. A consumer has one handler: with
+    /// other types of answer or error it is refused, since one would be read as
+    /// the other ([`Error::Misuse`](crate::Error::Misuse)).
     ///
     /// # Concurrent calls
     /// As [`Inbox::receive`].

@@ -27,10 +27,11 @@
 //! for message in [Message { id: "m-1", amount: 42 }, Message { id: "m-1", amount: 42 }] {
 //!     let received = inbox.receive(&message.id, book(message.amount)).await;
 //!     match received.delivery() {
-//!         Delivery::Ack => { /* acknowledge */ }
-//!         Delivery::Retry { after } => { /* nack, with a delay */ # let _ = after; panic!() }
-//!         Delivery::Park => { /* to the dead letters */ # panic!() }
+//!         Delivery::Ack => println!("acknowledge"),
+//!         Delivery::Retry { after } => println!("nack, with a delay of {after:?}"),
+//!         Delivery::Park => println!("to the dead letters"),
 //!     }
+//! #   assert!(received.delivery().is_ack());
 //! }
 //! # Ok(()) }
 //! ```
