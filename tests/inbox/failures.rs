@@ -126,3 +126,23 @@ async fn a_handler_that_met_an_error_of_the_engine_is_unknown() {
     let again = inbox.receive("m-1", Runs::default().handle()).await;
     assert_eq!(reason(&again), Some(UnknownReason::Nested));
 }
+
+/// Unless it is told what its own error says.
+#[tokio::test]
+async fn a_handler_that_says_so_is_released_also_after_an_error_of_the_engine() {
+    let t = Testbed::new().await;
+    let release = |_: &Broken| Disposition::Release;
+    let inbox = t.engine().inbox(CONSUMER).on_error(release);
+    let nested = {
+        let inbox = inbox.clone();
+        async move {
+            let inner = inbox.receive("m-1", Runs::default().handle()).await;
+            assert_eq!(inner, Received::Refused(idem::Error::Reentrant));
+            Err::<usize, _>(Broken("nothing was sent"))
+        }
+    };
+    let failed = inbox.receive("m-1", nested).await;
+    assert!(matches!(failed.delivery(), Delivery::Retry { .. }));
+    let again = inbox.receive("m-1", Runs::default().handle()).await;
+    assert_eq!(again, Received::First(1));
+}
