@@ -285,9 +285,9 @@ impl Store for RedbStore {
         self.step(move |step| step.sweep(&request)).await
     }
 
-    // `admin`, `lacks` and what keeps steps are left as they are: this store says
-    // that it lacks a side for operators and steps, and the suite does not run
-    // what needs one.
+    // `admin`, `standings`, `lacks` and what keeps steps are left as they are: this
+    // store says that it lacks a side for operators, looks at many records and
+    // steps, and the suite does not run what needs them.
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {
         // The renewal thread has a runtime of its own, and so its own threads

@@ -181,10 +181,14 @@ pub mod policy {
 pub struct Text(String);
 
 impl Text {
-    fn of(error: &impl std::fmt::Display) -> Self {
+    pub(crate) fn of(error: &impl std::fmt::Display) -> Self {
         let mut text = error.to_string();
         text.truncate(text.floor_char_boundary(MAX_TEXT));
         Self(text)
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
     }
 
     fn restore<E>(self, map: &impl ErrorMapping<E>) -> E {

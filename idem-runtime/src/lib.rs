@@ -77,13 +77,15 @@
 //! | [`canonical`], [`identity`] | how arguments become digests |
 //! | [`codec`] | how an answer is stored |
 //! | `transaction` | calls in their caller's transaction (features of databases) |
+//! | [`inbox`](mod@inbox) | messages of a queue, each handled once |
 //! | [`http`] | the layer for `Idempotency-Key`, parts for handlers (feature `http`) |
 //! | [`telemetry`] | the names of metrics, spans and events |
 //! | [`fault`] | named points at which tests stop or kill a call |
 //!
 //! Calls without an annotated function start at [`Engine::call`]; a body asks
 //! about its attempt with [`context`]; [`observe`] says how an answer came
-//! about.
+//! about. [`batch`] makes many calls, [`Error::delivery`] says what a queue
+//! consumer tells its broker.
 //!
 //! # Features
 //!
@@ -151,20 +153,30 @@ struct SyncGuide;
 #[doc = include_str!("../../docs/http.md")]
 struct HttpGuide;
 
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../docs/queues.md")]
+struct QueuesGuide;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/leaving-your-own-table.md")]
+struct LeavingGuide;
+
 #[doc(hidden)]
 pub mod __private;
 mod answer;
 mod backoff;
+mod batch;
 pub mod canonical;
 mod clock;
 pub mod codec;
 mod context;
+mod delivery;
 mod engine;
 mod error;
 pub mod fault;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod identity;
+pub mod inbox;
 mod outcome;
 mod panic;
 mod policy;
@@ -182,13 +194,16 @@ mod version;
 pub mod testing;
 
 pub use self::answer::policy as on_error;
+pub use self::batch::{Batch, Running, batch};
 pub use self::canonical::optional;
 pub use self::clock::{Clock, SystemClock};
 pub use self::context::{Context, context};
+pub use self::delivery::Delivery;
 pub use self::engine::TxCall;
 pub use self::engine::{Drained, Engine, EngineBuilder, PlainCall, Stats, connect, install};
 pub use self::error::{Error, StepReason, StoreError, StoreErrorKind};
 pub use self::identity::{RecordId, Secret};
+pub use self::inbox::inbox;
 pub use self::outcome::{How, Outcome, observe};
 pub use self::policy::{Disposition, OnInProgress, OnStale, OnUnknown, Recovered, Ttl};
 pub use self::record::{TombstoneReason, UnknownReason};

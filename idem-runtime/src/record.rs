@@ -129,6 +129,54 @@ impl Standing {
     pub const fn is_open(self) -> bool {
         matches!(self, Self::InProgress | Self::Lapsed | Self::Unknown)
     }
+
+    /// Returns where a record stands whose row says this; none if it has
+    /// expired, which counts as absent.
+    #[must_use]
+    pub fn of(row: &Row, now_us: i64, grace_us: i64) -> Option<Self> {
+        if row.is_expired(now_us) {
+            return None;
+        }
+        Some(match row.state {
+            State::InProgress if row.lease_until_us.is_none() => Self::Unknown,
+            State::InProgress if row.is_lapsed(now_us, grace_us) => Self::Lapsed,
+            State::InProgress => Self::InProgress,
+            State::Unknown => Self::Unknown,
+            State::Released => Self::Released,
+            State::Completed => Self::Completed,
+            State::Tombstone => Self::Tombstone,
+        })
+    }
+}
+
+/// As much of a record's row as says where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Its state.
+    pub state: State,
+    /// When the lease ends. A running record without one never lapses.
+    pub lease_until_us: Option<i64>,
+    /// When a finished or released record counts as absent; none is never.
+    pub expires_us: Option<i64>,
+}
+
+impl Row {
+    fn is_expired(&self, now_us: i64) -> bool {
+        match self.state {
+            State::Released | State::Completed | State::Tombstone => {
+                self.expires_us.is_some_and(|at| at < now_us)
+            }
+            // Forgetting that we do not know would be a second run.
+            State::InProgress | State::Unknown => false,
+        }
+    }
+
+    fn is_lapsed(&self, now_us: i64, grace_us: i64) -> bool {
+        self.state == State::InProgress
+            && self
+                .lease_until_us
+                .is_some_and(|until| until.saturating_add(grace_us) < now_us)
+    }
 }
 
 /// How an attempt ended whose outcome is not known.
@@ -505,45 +553,33 @@ impl std::fmt::Debug for Record {
 }
 
 impl Record {
+    fn row(&self) -> Row {
+        Row {
+            state: self.state,
+            lease_until_us: self.lease_until_us,
+            expires_us: self.expires_us,
+        }
+    }
+
     /// Returns whether the record is finished or released and past its TTL:
     /// such a record counts as absent, before any sweep.
     #[must_use]
     pub fn is_expired(&self, now_us: i64) -> bool {
-        match self.state {
-            State::Released | State::Completed | State::Tombstone => {
-                self.expires_us.is_some_and(|at| at < now_us)
-            }
-            // Forgetting that we do not know would be a second run.
-            State::InProgress | State::Unknown => false,
-        }
+        self.row().is_expired(now_us)
     }
 
     /// Returns whether the holder is late by more than `grace`: dead, paused
     /// or cut off. A missing lease is not a lapsed one.
     #[must_use]
     pub fn is_lapsed(&self, now_us: i64, grace_us: i64) -> bool {
-        self.state == State::InProgress
-            && self
-                .lease_until_us
-                .is_some_and(|until| until.saturating_add(grace_us) < now_us)
+        self.row().is_lapsed(now_us, grace_us)
     }
 
     /// Returns where the record stands; none if it has expired, which counts as
     /// absent.
     #[must_use]
     pub fn standing(&self, now_us: i64, grace_us: i64) -> Option<Standing> {
-        if self.is_expired(now_us) {
-            return None;
-        }
-        Some(match self.state {
-            State::InProgress if self.lease_until_us.is_none() => Standing::Unknown,
-            State::InProgress if self.is_lapsed(now_us, grace_us) => Standing::Lapsed,
-            State::InProgress => Standing::InProgress,
-            State::Unknown => Standing::Unknown,
-            State::Released => Standing::Released,
-            State::Completed => Standing::Completed,
-            State::Tombstone => Standing::Tombstone,
-        })
+        Standing::of(&self.row(), now_us, grace_us)
     }
 
     /// Returns whether sweep may delete the record.

@@ -64,6 +64,7 @@ passed_on! {
     sweep(idem::store::Sweep) -> u64;
     record_step(idem::store::RecordStep) -> idem::store::Written;
     steps(idem::store::Holder) -> Option<Vec<idem::store::Step>>;
+    standings(idem::store::Standings) -> Vec<Option<idem::record::Standing>>;
 }
 
 impl<H: Harness> Harness for Fronted<H> {

@@ -14,6 +14,7 @@ on_each_server! {
     a_first_call_takes_two_and_a_replay_one_or_two,
     a_takeover_takes_three_or_four,
     twenty_callers_of_one_key_take_as_many_as_one,
+    eight_thousand_ids_take_nine_at_most,
 }
 
 /// An engine behind a proxy that counts all but the renewal thread's
@@ -92,4 +93,20 @@ async fn twenty_callers_of_one_key_take_as_many_as_one(server: Server) {
     let answers = calls.join_all().await;
     assert!(answers.iter().all(|answer| *answer == Ok(1)), "{answers:?}");
     assert_eq!(proxy.trips(), 2);
+}
+
+/// One for each thousand, and one to make the question known to the server.
+async fn eight_thousand_ids_take_nine_at_most(server: Server) {
+    let (engine, proxy) = warm(server, 4).await;
+    let inbox = engine.inbox("trips.import");
+    for id in [0, 4_000, 7_999] {
+        let received = inbox.receive(&id, async { Ok::<_, Error>(()) }).await;
+        assert!(received.delivery().is_ack(), "{received:?}");
+    }
+    proxy.plan(None);
+    let unseen = inbox.unseen(0..8_000).await.unwrap();
+    let trips = proxy.trips();
+    assert!(trips <= 9, "{trips} trips");
+    assert_eq!((unseen.new.len(), unseen.finished), (7_997, 3));
+    assert!(unseen.new.is_sorted(), "in the order of the ids");
 }

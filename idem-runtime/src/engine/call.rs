@@ -31,6 +31,22 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && !name.contains(char::is_control)
 }
 
+fn check_text(name: &str) -> Result<(), Error> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!(
+        "an operation's name has 1 to {MAX_NAME} bytes and no control characters"
+    )))
+}
+
+fn unfit(error: &CanonicalError) -> Error {
+    Error::Fingerprint {
+        path: error.path.clone(),
+        reason: error.reason.to_owned(),
+    }
+}
+
 /// What a call consists of, gathered before anything is awaited.
 ///
 /// Mistakes are kept until the call is made, so that the expansion needs no
@@ -158,6 +174,20 @@ impl Call {
         self
     }
 
+    /// Writes a scope for many calls.
+    pub(crate) fn encode_scope<S: Serialize + ?Sized>(scope: &S) -> Result<Vec<u8>, Error> {
+        canonical::to_vec(scope).map_err(|error| unfit(&error))
+    }
+
+    /// Sets the tenant or caller of [`encode_scope`](Self::encode_scope).
+    pub(crate) fn encoded_scope(mut self, scope: Result<Vec<u8>, Error>) -> Self {
+        match scope {
+            Ok(bytes) => self.scope = Some(bytes),
+            Err(error) => self.fail(error),
+        }
+        self
+    }
+
     /// Sets a key that is no literal tuple.
     #[must_use]
     pub fn key<K: Serialize + ?Sized>(mut self, key: &K) -> Self {
@@ -257,10 +287,7 @@ impl Call {
     }
 
     fn refuse(&mut self, error: &CanonicalError) {
-        self.fail(Error::Fingerprint {
-            path: error.path.clone(),
-            reason: error.reason.to_owned(),
-        });
+        self.fail(unfit(error));
     }
 
     fn missing(&mut self, missing: Missing) {
@@ -284,6 +311,19 @@ impl Call {
     /// Whether the body runs without protection, since there is no key.
     pub(crate) fn is_unprotected(&self) -> bool {
         self.mistake.is_none() && matches!(self.key, Key::Missing)
+    }
+
+    /// Computes the identity and nothing else, for a look at the record.
+    pub(crate) fn record_id(self, engine: &Inner) -> Result<RecordId, Error> {
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
+        }
+        let Key::Whole(key) = &self.key else {
+            return Err(Error::misuse("the call has no key"));
+        };
+        check_text(&self.name)?;
+        let identity = &engine.identity;
+        Ok(identity.record_id(&self.name, self.scope.as_deref(), key))
     }
 
     /// Computes the identity and everything that a reservation needs.
@@ -354,11 +394,7 @@ impl Call {
     }
 
     fn check_name(&self, engine: &Inner, output: TypeId) -> Result<(), Error> {
-        if !is_name(&self.name) {
-            return Err(Error::misuse(format!(
-                "an operation's name has 1 to {MAX_NAME} bytes and no control characters"
-            )));
-        }
+        check_text(&self.name)?;
         if self.derived && engine.limits.strict {
             return Err(Error::misuse(format!(
                 "a strict engine refuses the derived name `{0}`, which changes when the code moves: write `name = \"{0}\"` to keep this identity",

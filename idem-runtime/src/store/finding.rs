@@ -80,6 +80,8 @@ pub enum Capability {
     /// Keeping the steps of a body: [`Store::record_step`]. Without it
     /// [`step`](crate::step) is refused before it runs.
     Steps,
+    /// Looking at many records at once: [`Store::standings`].
+    Standings,
 }
 
 impl std::fmt::Display for Capability {
@@ -90,6 +92,7 @@ impl std::fmt::Display for Capability {
             Self::SteadyClock => "a steady clock",
             Self::Sweep => "counted sweeps",
             Self::Steps => "steps",
+            Self::Standings => "looks at many records",
         })
     }
 }

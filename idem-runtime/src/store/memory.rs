@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::{
     Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Holder, Lease, MarkUnknown,
-    Meta, Page, RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step, Store,
-    StoreAdmin, Sweep, Written,
+    Meta, Page, RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Standings,
+    Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;
@@ -230,6 +230,15 @@ impl Store for MemoryStore {
 
     async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
         Ok(self.table().steps(holder))
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        let table = self.table();
+        let stands = |id| {
+            let record = table.records.get(id)?;
+            record.standing(table.latest_us, request.grace_us)
+        };
+        Ok(request.ids.iter().map(stands).collect())
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

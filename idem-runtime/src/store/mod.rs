@@ -45,6 +45,7 @@ pub mod redis;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod standings;
 mod steps;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod swap;
@@ -66,13 +67,14 @@ pub use self::postgres::PostgresStore;
 pub use self::redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
+pub use self::standings::Standings;
 pub use self::steps::{RecordStep, Step};
 pub use self::tiered::TieredStore;
 pub use self::transactional::{Entrance, Transactional};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{
-    Claim, Element, Label, Recorded, TombstoneReason, UnknownReason, VersionBytes,
+    Claim, Element, Label, Recorded, Standing, TombstoneReason, UnknownReason, VersionBytes,
 };
 
 /// What all engines on one store must agree on.
@@ -380,6 +382,18 @@ pub trait Store: Debug + Send + Sync + 'static {
         Err(no_steps())
     }
 
+    /// Says of many records where they stand, in the order of `ids`; none of one
+    /// that is absent or has expired. At most [`Standings::MOST`] ids are asked
+    /// for at once, and few round trips answer them.
+    ///
+    /// Nothing is changed by it, and nothing may be decided on it but whom to
+    /// call first: what stands there now may not stand there at the call.
+    /// A store that has no way lacks [`Capability::Standings`].
+    /// Suite topic: `standings`.
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        Err(standings::lacking(request))
+    }
+
     /// Returns the side for operators; none if the store lacks
     /// [`Capability::Admin`].
     fn admin(&self) -> Option<&dyn StoreAdmin> {
@@ -398,6 +412,7 @@ pub trait Store: Debug + Send + Sync + 'static {
             Capability::Admin,
             Capability::ListFinished,
             Capability::Steps,
+            Capability::Standings,
         ]
     }
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use idem::record::Standing;
 use idem::store::tiered::{Front, MemoryFront};
 use idem::store::{
     Capability, Complete, Finding, MarkUnknown, MemoryStore, Meta, Release, Renewer, Reserve,
-    Reserved, Store, StoreAdmin, Sweep, Written,
+    Reserved, Standings, Store, StoreAdmin, Sweep, Written,
 };
 use idem::testing::ManualClock;
 use idem::{StoreError, StoreErrorKind};
@@ -238,6 +239,10 @@ impl Store for Back {
         holder: &idem::store::Holder,
     ) -> Result<Option<Vec<idem::store::Step>>, StoreError> {
         self.inner.steps(holder).await
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        self.inner.standings(request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

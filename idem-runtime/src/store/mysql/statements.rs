@@ -133,6 +133,13 @@ const RENEW: &str = concat!(
 const HELD: &str = "select id, claim, fence from {records} \
      where state = 0 and (id, claim, fence) in ({holders})";
 
+/// Where records stand: the time, then the ids.
+const STANDINGS: &str = concat!(
+    "select ",
+    now!(),
+    ", id, state, lease_until_us, expires_us from {records} where id in ({ids})"
+);
+
 /// States 1 to 3 are released, completed and tombstone; see
 /// `Record::is_sweepable`.
 const SWEEP: &str = concat!(
@@ -264,6 +271,7 @@ pub(super) struct Statements {
     renew: String,
     held: String,
     pub(super) sweep: String,
+    standings: String,
     pub(super) now: String,
     scan: String,
     scan_open: String,
@@ -329,6 +337,7 @@ impl Statements {
             renew: fill(RENEW),
             held: fill(HELD),
             sweep: fill(SWEEP),
+            standings: fill(STANDINGS),
             now: fill(NOW),
             scan: fill(SCAN),
             scan_open: fill(SCAN_OPEN),
@@ -388,6 +397,11 @@ impl Statements {
             &self.scan
         };
         (scan.replace("{stands}", stands), at_us)
+    }
+
+    /// Returns the look at so many records, at least one.
+    pub(super) fn standings(&self, ids: usize) -> String {
+        self.standings.replace("{ids}", &vec!["?"; ids].join(", "))
     }
 
     /// Returns the renewal of so many leases, and the look at who is held.

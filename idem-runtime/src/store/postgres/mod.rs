@@ -23,6 +23,7 @@ mod error;
 mod renewer;
 mod rows;
 mod schema;
+mod standings;
 mod statements;
 mod steps;
 mod within;
@@ -37,13 +38,13 @@ use self::statements::Statements;
 pub(crate) use self::within::in_session;
 use super::{
     Capability, Complete, Ending, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
-    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Transactional, Written,
+    Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
-use crate::record::Record;
+use crate::record::{Record, Standing};
 use crate::store::connections::Connections;
 use crate::store::sql::{damaged, is_apart, write_elements};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
@@ -485,6 +486,10 @@ impl Store for PostgresStore {
 
     async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
         self.steps_of(holder).await
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        standings::standings(self, request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

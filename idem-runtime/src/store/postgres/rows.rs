@@ -5,7 +5,7 @@ use sqlx::{Row as _, query::Query};
 
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Label, Note, Record, Recorded, State, VersionBytes};
+use crate::record::{Claim, Label, Note, Record, Recorded, Row, State, VersionBytes};
 use crate::store::Audited;
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 use crate::store::swap::Looked;
@@ -146,4 +146,17 @@ pub(super) fn audited(row: &PgRow) -> Result<Audited, StoreError> {
         forced: get(row, 4)?,
         note: Note::new(get(row, 5)?, get(row, 6)?).ok_or_else(|| damaged("audit"))?,
     })
+}
+
+/// Reads of one record what says where it stands, and the time.
+pub(super) fn standing(row: &PgRow) -> Result<(RecordId, Row, i64), StoreError> {
+    let now_us = row.try_get(0).map_err(|_| damaged("time"))?;
+    let id = row.try_get::<Vec<u8>, _>(1).map_err(|_| damaged("id"))?;
+    let state = row.try_get(2).map_err(|_| damaged("state"))?;
+    let stands = Row {
+        state: State::from_code(state).ok_or_else(|| damaged("state"))?,
+        lease_until_us: row.try_get(3).map_err(|_| damaged("lease"))?,
+        expires_us: row.try_get(4).map_err(|_| damaged("expiry"))?,
+    };
+    Ok((RecordId::from_bytes(fixed(id, "id")?), stands, now_us))
 }

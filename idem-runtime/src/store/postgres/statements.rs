@@ -201,6 +201,13 @@ const RENEW: &str = concat!(
      from held, c where r.id = held.id returning r.id"
 );
 
+/// Where the records of an array of ids stand.
+const STANDINGS: &str = concat!(
+    "select ",
+    now!("$2"),
+    ", id, state, lease_until_us, expires_us from {records} where id = any($1::bytea[])"
+);
+
 /// States 1 to 3 are released, completed and tombstone; see
 /// `Record::is_sweepable`.
 const SWEEP: &str = concat!(
@@ -320,6 +327,7 @@ pub(super) struct Statements {
     pub(super) complete: String,
     pub(super) renew: String,
     pub(super) sweep: String,
+    pub(super) standings: String,
     pub(super) now: String,
     scan: String,
     pub(super) count: String,
@@ -374,6 +382,7 @@ impl Statements {
             complete: fill(COMPLETE),
             renew: fill(RENEW),
             sweep: fill(SWEEP),
+            standings: fill(STANDINGS),
             now: fill(NOW),
             scan: fill(SCAN),
             count: fill(COUNT),

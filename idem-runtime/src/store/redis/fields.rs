@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Label, Record, Recorded, State, VersionBytes};
+use crate::record::{Claim, Label, Record, Recorded, Row, State, VersionBytes};
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 
 /// Every field but those of the answer.
@@ -33,6 +33,9 @@ pub(super) const WITHOUT_ANSWER: [&str; 23] = [
     "recorded_fp",
     "parent",
 ];
+
+/// What says where a record stands.
+pub(super) const STANDING: [&str; 3] = ["state", "lease", "expires"];
 
 /// A record's fields, as names and values.
 #[derive(Default)]
@@ -127,9 +130,30 @@ impl Hash {
 
     /// Takes the values of [`WITHOUT_ANSWER`].
     pub(super) fn without_answer(values: Vec<Option<Vec<u8>>>) -> Self {
-        let named = WITHOUT_ANSWER.iter().zip(values);
+        Self::named(&WITHOUT_ANSWER, values)
+    }
+
+    /// Takes the values of [`STANDING`].
+    pub(super) fn of_standing(values: Vec<Option<Vec<u8>>>) -> Self {
+        Self::named(&STANDING, values)
+    }
+
+    fn named(names: &[&str], values: Vec<Option<Vec<u8>>>) -> Self {
+        let named = names.iter().zip(values);
         let present = named.filter_map(|(name, value)| Some((name.as_bytes().to_vec(), value?)));
         Self(present.collect())
+    }
+
+    /// Reads what says where the record stands, if there is one.
+    pub(super) fn row(mut self) -> Result<Option<Row>, StoreError> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Row {
+            state: State::from_code(self.number("state")?).ok_or_else(|| damaged("state"))?,
+            lease_until_us: self.some_number("lease")?,
+            expires_us: self.some_number("expires")?,
+        }))
     }
 
     /// Reads the record, if there is one.

@@ -50,6 +50,7 @@ mod renewer;
 mod rows;
 mod scripts;
 mod single;
+mod standings;
 mod steps;
 mod together;
 
@@ -67,12 +68,12 @@ use self::rows::{Rows as RedisRows, keep_ms};
 use self::scripts::Script;
 use super::{
     Capability, Complete, Ending, Finding, Holder, Lease, MarkUnknown, Meta, RecordStep, Release,
-    Renewer, Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Written,
+    Renewer, Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::fault;
-use crate::record::State;
+use crate::record::{Standing, State};
 use crate::store::sql::{damaged, fixed};
 use crate::store::swap::{self, Rows as _};
 use crate::sync::Arc;
@@ -288,6 +289,10 @@ impl Store for RedisStore {
 
     async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
         self.steps_of(holder).await
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        self.stand(request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

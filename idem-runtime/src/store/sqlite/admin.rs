@@ -15,7 +15,7 @@ use crate::store::{Audited, Count, Counts, Page, Scan, Seen, Settle, StoreAdmin,
 
 impl SqliteStore {
     /// Returns a reading connection and the store's time.
-    async fn reader(&self) -> Result<(PoolConnection<Sqlite>, i64), StoreError> {
+    pub(super) async fn reader(&self) -> Result<(PoolConnection<Sqlite>, i64), StoreError> {
         let mut conn = self
             .0
             .readers

@@ -18,6 +18,7 @@ mod error;
 mod renewer;
 mod rows;
 mod schema;
+mod standings;
 mod statements;
 mod steps;
 mod time;
@@ -39,10 +40,11 @@ pub(crate) use self::within::in_session;
 use self::writer::{Done, Job, Op, Writer};
 use super::{
     Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
-    Reserve, Reserved, Step, Store, StoreAdmin, Sweep, Transactional, Written,
+    Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::record::Standing;
 use crate::sync::{Arc, mpsc, oneshot};
 use crate::transition;
 
@@ -374,6 +376,10 @@ impl Store for SqliteStore {
 
     async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
         self.steps_of(holder).await
+    }
+
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        standings::standings(self, request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

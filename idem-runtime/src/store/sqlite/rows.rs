@@ -6,7 +6,7 @@ use sqlx::{Row as _, query::Query};
 use super::statements;
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
-use crate::record::{Claim, Label, Note, Record, Recorded, State, VersionBytes};
+use crate::record::{Claim, Label, Note, Record, Recorded, Row, State, VersionBytes};
 use crate::store::Audited;
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 
@@ -145,4 +145,16 @@ pub(super) fn audited(row: &SqliteRow) -> Result<Audited, StoreError> {
         forced: row.get(4, "audit")?,
         note: Note::new(text(5)?, text(6)?).ok_or_else(|| damaged("audit"))?,
     })
+}
+
+/// Reads of one record what says where it stands.
+pub(super) fn standing(row: &SqliteRow) -> Result<(RecordId, Row), StoreError> {
+    let row = Columns(row);
+    let id = RecordId::from_bytes(fixed(row.get(0, "id")?, "id")?);
+    let stands = Row {
+        state: State::from_code(row.get(1, "state")?).ok_or_else(|| damaged("state"))?,
+        lease_until_us: row.get(2, "lease")?,
+        expires_us: row.get(3, "expiry")?,
+    };
+    Ok((id, stands))
 }

@@ -81,6 +81,13 @@ pub(super) const COMPLETE_IN: &str = "UPDATE idem_records SET state = ?4, finish
         AND (version_applied IS NULL OR version_applied < version_running)
       THEN version_running ELSE version_applied END
     WHERE id = ?1 AND claim = ?2 AND fence = ?3 AND state IN (0, 4)";
+/// Where records stand: all their ids in one value of 32 bytes each, and how
+/// many they are. Each is looked for by the primary key, and no other row is
+/// read.
+pub(super) const STANDINGS: &str = "WITH RECURSIVE asked (at) AS (
+        SELECT 0 UNION ALL SELECT at + 1 FROM asked WHERE at + 1 < ?2)
+    SELECT id, state, lease_until_us, expires_us
+    FROM asked CROSS JOIN idem_records ON id = substr(?1, 32 * at + 1, 32)";
 
 /// States 1 to 3 are released, completed and tombstone; see
 /// `Record::is_sweepable`.

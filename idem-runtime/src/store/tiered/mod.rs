@@ -18,7 +18,7 @@
 //! | reserve | asked first; given a completed answer or a hint afterwards | if the front has no answer to this very request |
 //! | reserve with a version, or sent again | not asked | always |
 //! | complete, release, unknown | a hint is removed, after the store has acknowledged | always |
-//! | renew, give back, sweep, pin, check | nothing | always |
+//! | renew, give back, sweep, standings, pin, check | nothing | always |
 //! | an operator forgets a record | blocked first | then |
 //! | the other questions of operators | nothing; a hint is removed | always |
 //!
@@ -75,12 +75,13 @@ pub use self::front::{Front, Kind, MemoryFront};
 use self::guarded::Guarded;
 use super::{
     Audited, Capability, Complete, Count, Counts, Finding, Holder, MarkUnknown, Meta, Page,
-    RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Step, Store, StoreAdmin,
-    Sweep, Written,
+    RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle, Standings, Step, Store,
+    StoreAdmin, Sweep, Written,
 };
 use crate::clock::{Clock, SystemClock, from_micros, micros};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
+use crate::record::Standing;
 use crate::store::Transactional;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transition::Settlement;
@@ -378,6 +379,11 @@ impl Store for TieredStore {
 
     async fn steps(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
         self.0.back.steps(holder).await
+    }
+
+    /// Of the store behind: a front does not know what it has not been told.
+    async fn standings(&self, request: &Standings) -> Result<Vec<Option<Standing>>, StoreError> {
+        self.0.back.standings(request).await
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {

@@ -35,6 +35,7 @@
 //! | `answers` | bytes come back as they were given |
 //! | `version` | an older message never runs after a newer one |
 //! | `steps` | what a body has finished is for who takes over, and for no later life |
+//! | `standings` | many records are looked at in one question, which changes nothing |
 //! | `admin` | operators see what stands there, and settle it once, with a note |
 //!
 //! A store that [lacks](Store::lacks) what a case needs does not run it, and the
@@ -89,6 +90,7 @@ mod release;
 mod renew;
 mod reserve;
 mod settle;
+mod standings;
 mod steps;
 mod sweep;
 mod takeover;
@@ -194,6 +196,7 @@ const TOPICS: &[&[Case]] = &[
     key::CASES,
     answers::CASES,
     version::CASES,
+    standings::CASES,
     admin::CASES,
     finished::CASES,
     settle::CASES,
