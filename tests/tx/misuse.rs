@@ -4,6 +4,7 @@ use std::time::Duration;
 
 #[cfg(feature = "servers")]
 use idem::sqlx;
+use idem::sqlx::{Connection as _, SqliteConnection};
 use idem::store::MemoryStore;
 use idem::{Engine, Error, StepReason, StoreErrorKind};
 
@@ -229,4 +230,37 @@ async fn a_transaction_that_the_server_has_ended() {
     tx.rollback().await;
     assert_eq!(world.rows("a").await, 0);
     assert_eq!(world.records().await, (0, 0));
+}
+
+/// A database that has none of the engine's tables.
+#[tokio::test]
+async fn a_database_without_the_tables() {
+    for &kind in Kind::ALL {
+        let world = World::new(kind).await;
+        let order = world.order("a", Act::Answer);
+        let answer = match &world.pool {
+            Pool::Sqlite(_) => {
+                let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+                let mut tx = conn.begin().await.unwrap();
+                operation::place(&mut tx, &order).await
+            }
+            #[cfg(feature = "servers")]
+            _ => {
+                let mut tx = world.begin().await;
+                tx.execute(if kind == Kind::Postgres {
+                    "set local search_path = pg_catalog"
+                } else {
+                    "use mysql"
+                })
+                .await;
+                tx.place(&order).await
+            }
+        };
+        let refused = error(answer);
+        assert!(
+            is_misconfigured(&refused, "another database"),
+            "{kind:?}: {refused}"
+        );
+        assert_eq!(world.records().await, (0, 0), "{kind:?}");
+    }
 }
