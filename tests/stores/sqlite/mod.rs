@@ -155,6 +155,31 @@ async fn a_new_file_is_readable_by_its_owner_only() {
 }
 
 #[tokio::test]
+async fn a_fresh_file_gives_nothing_to_find() {
+    let file = File::new();
+    assert_eq!(file.open().await.check().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_changes_nothing() {
+    let file = File::new();
+    let options = SqliteConnectOptions::new()
+        .filename(&file.path)
+        .create_if_missing(true);
+    let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
+    // In the way of the newest migration.
+    conn.execute("CREATE TABLE idem_steps (other INTEGER)")
+        .await
+        .unwrap();
+    SqliteStore::open(&file.path).await.unwrap_err();
+    let tables: Vec<String> = sqlx::query_scalar("SELECT name FROM sqlite_schema ORDER BY name")
+        .fetch_all(&mut conn)
+        .await
+        .unwrap();
+    assert_eq!(tables, ["idem_steps"]);
+}
+
+#[tokio::test]
 async fn a_file_that_others_may_read_is_a_finding() {
     let file = File::new();
     drop(file.open().await);
