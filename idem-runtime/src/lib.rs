@@ -143,6 +143,9 @@ struct RecoveryGuide;
 struct CustomStoreGuide;
 
 #[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
+#[doc = include_str!("../../docs/outbox.md")]
+struct OutboxGuide;
+#[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
 #[doc = include_str!("../../docs/same-transaction.md")]
 struct SameTransactionGuide;
 #[cfg(all(doctest, feature = "macros", feature = "testing"))]
