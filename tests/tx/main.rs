@@ -16,6 +16,8 @@ mod endings;
 #[cfg(test)]
 mod guards;
 #[cfg(test)]
+mod inbox;
+#[cfg(test)]
 mod misuse;
 #[cfg(test)]
 mod operation;

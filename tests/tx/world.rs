@@ -176,6 +176,11 @@ impl World {
         }
     }
 
+    /// The statement that writes a row of the user's.
+    pub(crate) fn row(&self, key: &str) -> String {
+        format!("insert into {} values ('{key}')", self.table)
+    }
+
     /// Begins a transaction as the guide says.
     pub(crate) async fn begin(&self) -> Tx {
         match &self.pool {
