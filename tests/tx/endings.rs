@@ -292,3 +292,27 @@ async fn a_body_that_ends_the_transaction_gets_no_answer_recorded() {
         assert_eq!(world.records().await, (0, 0), "{kind:?}");
     }
 }
+
+/// Its future is one that a task can run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_an_attribute_can_be_spawned() {
+    let world = World::new(Kind::Sqlite).await;
+    let row = world.row("a");
+    let call = world.engine.call("tx.plain", &"a", Duration::from_secs(60));
+    #[allow(irrefutable_let_patterns, reason = "without servers there is one kind")]
+    let Tx::Sqlite(mut tx) = world.begin().await else {
+        panic!("it is a file");
+    };
+    let task = tokio::spawn(async move {
+        let answer = call.in_transaction(&mut tx).run(async |conn| {
+            let mut session = idem::transaction::TxConnection::session(conn);
+            crate::operation::execute(&mut session, &row).await;
+            Ok::<_, Error>(1)
+        });
+        let answer = answer.await;
+        tx.commit().await.unwrap();
+        answer
+    });
+    assert_eq!(task.await.unwrap(), Ok(1));
+    assert_eq!(world.rows("a").await, 1);
+}

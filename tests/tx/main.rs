@@ -16,6 +16,8 @@ mod endings;
 #[cfg(test)]
 mod guards;
 #[cfg(test)]
+mod inbox;
+#[cfg(test)]
 mod misuse;
 #[cfg(test)]
 mod operation;
@@ -23,5 +25,7 @@ mod operation;
 mod records;
 #[cfg(test)]
 mod statements;
+#[cfg(test)]
+mod versions;
 #[cfg(test)]
 mod world;

@@ -9,7 +9,7 @@ use idem::store::MemoryStore;
 use idem::{Engine, Error, StepReason, StoreErrorKind};
 
 use crate::operation::{self, Act, Failure, Order};
-use crate::world::{Kind, Pool, World};
+use crate::world::{Kind, Pool, Tx, World};
 
 fn error(answer: Result<u32, Failure>) -> Error {
     match answer {
@@ -238,11 +238,12 @@ async fn a_database_without_the_tables() {
     for &kind in Kind::ALL {
         let world = World::new(kind).await;
         let order = world.order("a", Act::Answer);
-        let answer = match &world.pool {
+        // Kept open: what was said to its connection would hold for the next user of it.
+        let (answer, _tx): (_, Option<Tx>) = match &world.pool {
             Pool::Sqlite(_) => {
                 let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
                 let mut tx = conn.begin().await.unwrap();
-                operation::place(&mut tx, &order).await
+                (operation::place(&mut tx, &order).await, None)
             }
             #[cfg(feature = "servers")]
             _ => {
@@ -253,7 +254,7 @@ async fn a_database_without_the_tables() {
                     "use mysql"
                 })
                 .await;
-                tx.place(&order).await
+                (tx.place(&order).await, Some(tx))
             }
         };
         let refused = error(answer);

@@ -10,6 +10,7 @@ use idem::{Engine, EngineBuilder};
 use tempfile::TempDir;
 
 use crate::operation::{self, Act, Failure, Order};
+use crate::versions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -94,6 +95,10 @@ impl Tx {
         on!(Self, self, |tx| operation::recorded(tx, order).await)
     }
 
+    pub(crate) async fn apply(&mut self, order: &Order, version: u64) -> Result<u64, Failure> {
+        on!(Self, self, |tx| versions::apply(tx, order, version).await)
+    }
+
     pub(crate) async fn execute(&mut self, sql: &str) {
         operation::execute(&mut self.session(), sql).await;
     }
@@ -174,6 +179,11 @@ impl World {
             amount: 42,
             act,
         }
+    }
+
+    /// The statement that writes a row of the user's.
+    pub(crate) fn row(&self, key: &str) -> String {
+        format!("insert into {} values ('{key}')", self.table)
     }
 
     /// Begins a transaction as the guide says.

@@ -68,9 +68,9 @@ impl<M> PlainCall<policy::Store, M> {
     ///     let number: Result<u32, idem::Error> = engine
     ///         .call("orders.place", &"o-7", Duration::from_secs(3600))
     ///         .in_transaction(&mut tx)
-    ///         .run(async |tx| {
+    ///         .run(async |conn| {
     ///             let insert = sqlx::query("INSERT INTO orders VALUES ('o-7')");
-    ///             insert.execute(&mut **tx).await.expect("the table is there");
+    ///             insert.execute(conn).await.expect("the table is there");
     ///             Ok(42)
     ///         })
     ///         .await;
@@ -81,7 +81,10 @@ impl<M> PlainCall<policy::Store, M> {
     /// assert_eq!(rows, 1);
     /// # Ok(()) }
     /// ```
-    pub fn in_transaction<C>(self, conn: &mut C) -> super::TxCall<'_, C, policy::Unknown, M>
+    pub fn in_transaction<C>(
+        self,
+        conn: &mut C,
+    ) -> super::TxCall<'_, C::Connection, policy::Unknown, M>
     where
         C: crate::transaction::TxConnection,
     {
@@ -90,7 +93,7 @@ impl<M> PlainCall<policy::Store, M> {
             policy: policy::Unknown,
             map: self.map,
             within: driver::Within::Transaction,
-            conn,
+            conn: conn.connection(),
         }
     }
 }

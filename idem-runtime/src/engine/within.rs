@@ -10,11 +10,11 @@ use crate::transaction::TxConnection;
 /// [`PlainCall::in_transaction`](super::PlainCall::in_transaction).
 #[must_use = "call `run`"]
 pub struct TxCall<'c, C, P, M> {
-    pub(super) call: Call,
-    pub(super) policy: P,
-    pub(super) map: M,
-    pub(super) within: Within,
-    pub(super) conn: &'c mut C,
+    pub(crate) call: Call,
+    pub(crate) policy: P,
+    pub(crate) map: M,
+    pub(crate) within: Within,
+    pub(crate) conn: &'c mut C,
 }
 
 impl<C, P, M> std::fmt::Debug for TxCall<'_, C, P, M> {

@@ -24,7 +24,11 @@ impl Cap {
         Self(Some(attempts))
     }
 
-    fn is_over(self, deliveries: u32) -> bool {
+    pub(super) const fn is_set(self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(super) fn is_over(self, deliveries: u32) -> bool {
         self.0.is_some_and(|most| deliveries > most)
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::ended::{Apart, Cap, Ended, Sorted, handle};
+use super::received::Failure;
 use super::{Inbox, Received};
 use crate::answer::{Answer, ErrorPolicy};
 use crate::codec::Json;
@@ -16,17 +17,18 @@ use crate::outcome;
 
 /// A delivery that [`Inbox::message`] describes.
 #[derive(Debug)]
-#[must_use = "call `receive`"]
+#[must_use = "call `receive` or `receive_in`"]
 pub struct Message<P> {
-    call: Call,
-    cap: Cap,
-    deliveries: Option<u32>,
-    policy: P,
+    pub(super) call: Call,
+    pub(super) cap: Cap,
+    pub(super) deliveries: Option<u32>,
+    pub(super) policy: P,
 }
 
 impl<P: Clone> Inbox<P> {
     /// Describes a delivery of the message with this id, to say more about it
-    /// than the id; then [`receive`](Message::receive) it.
+    /// than the id; then [`receive`](Message::receive) it, or, in a transaction,
+    /// [`receive_in`](Message::receive_in).
     ///
     /// `id` is the sender's: the same in every delivery, and unique among the
     /// messages of this consumer and scope. A broker's delivery tag is not.
@@ -115,6 +117,6 @@ impl<P> Message<P> {
         let ops = <Result<T, Ended<E>> as Answer<Json, Sorted<P>, Apart>>::ops(Sorted::NEW, Apart);
         let call = driver::detached(self.call, ops, body);
         let (result, outcome) = outcome::observe(call).await;
-        Received::of(result, outcome)
+        Received::of(result, outcome, Failure::Kept)
     }
 }

@@ -45,17 +45,27 @@
 //! [`rerun`](Inbox::on_unknown) was chosen. A different consumer of the same
 //! message is a different name.
 //!
+//! # In a transaction
+//!
+//! A handler that writes to the database of the engine's store, and does nothing
+//! else, is best received in a transaction:
+//! [`receive_in`](Message::receive_in). Its rows and its answer then commit
+//! together, a failure undoes both, and nothing is ever in doubt.
+//!
 //! # What it does not promise
 //!
-//! The handler's own effect is not undone when it fails: what it wrote before is
-//! there, and the outcome is unknown. And nothing after the TTL: keep it longer
+//! Outside of a transaction the handler's own effect is not undone when it fails:
+//! what it wrote before is there, and the outcome is unknown. And nothing after
+//! the TTL: keep it longer
 //! than the broker can deliver again, dead letters included.
 
 mod ended;
 mod forget;
 mod message;
 mod received;
+mod uncommitted;
 mod unseen;
+mod within;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -65,6 +75,7 @@ use serde::Serialize;
 use self::ended::Cap;
 pub use self::message::Message;
 pub use self::received::Received;
+pub use self::uncommitted::Uncommitted;
 pub use self::unseen::Unseen;
 use crate::answer::policy::{ClassifyText, Unknown};
 #[cfg(doc)]

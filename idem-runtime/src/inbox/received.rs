@@ -38,7 +38,8 @@ pub enum Received<T, E> {
     Failed {
         /// The handler's own error.
         error: E,
-        /// `Retry` if `on_error` says `Release`, `Park` otherwise.
+        /// `Retry` if `on_error` says `Release`, or if it is rolled back
+        /// ([`Uncommitted`](super::Uncommitted)); `Park` otherwise.
         delivery: Delivery,
     },
     /// An earlier delivery failed for good (`Disposition::Store`).
@@ -56,8 +57,21 @@ pub enum Received<T, E> {
     Refused(Error),
 }
 
+/// What a failure that is not recorded leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The handler's effect, unless it says that there is none.
+    Kept,
+    /// Nothing: it is rolled back.
+    Undone,
+}
+
 impl<T, E> Received<T, E> {
-    pub(super) fn of(result: Result<T, Ended<E>>, outcome: Option<Outcome>) -> Self {
+    pub(super) fn of(
+        result: Result<T, Ended<E>>,
+        outcome: Option<Outcome>,
+        failure: Failure,
+    ) -> Self {
         let ended = match result {
             Ok(answer) => {
                 return match outcome.map(|outcome| outcome.how) {
@@ -74,9 +88,13 @@ impl<T, E> Received<T, E> {
                 deliveries,
             } => Self::Failed {
                 error,
-                delivery: match disposition {
-                    Disposition::Release => again(deliveries),
-                    Disposition::Store | Disposition::Unknown => Delivery::Park,
+                delivery: match (disposition, failure) {
+                    (Disposition::Store, _) | (Disposition::Unknown, Failure::Kept) => {
+                        Delivery::Park
+                    }
+                    (Disposition::Release, _) | (Disposition::Unknown, Failure::Undone) => {
+                        again(deliveries)
+                    }
                 },
             },
             Ended::OverLimit { deliveries } => Self::OverLimit { deliveries },

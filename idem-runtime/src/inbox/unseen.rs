@@ -44,7 +44,9 @@ impl<P> Inbox<P> {
     /// It decides nothing: an id that is new here may be handled by the time of
     /// its delivery, which then is a duplicate. An id that is there twice is in
     /// the answer twice. The records are those of an operation with this name, so
-    /// an inbox also tells which keys an annotated function has yet to see.
+    /// an inbox also tells which keys an annotated function has yet to see. It
+    /// knows keys, not versions: of a function with `version` it tells whether any
+    /// version of a key is done. For an import, make the version a part of the key.
     ///
     /// # Concurrent calls
     /// Harmless: nothing is changed.

@@ -28,7 +28,15 @@ use super::Session;
     note = "each database needs its feature of `idem-runtime`: `sqlite`, `postgres` or `mysql`"
 )]
 pub trait TxConnection: sealed::Sealed + Send {
-    /// Returns the connection itself.
+    /// The connection itself, without the transaction around it.
+    type Connection: TxConnection;
+
+    /// Returns the connection itself: what a closure is given that runs in the
+    /// transaction. A future that holds a closure over `&mut Transaction<'_, _>`
+    /// could not be spawned.
+    fn connection(&mut self) -> &mut Self::Connection;
+
+    /// Returns the connection, of whichever database.
     fn session(&mut self) -> Session<'_>;
 }
 
@@ -40,7 +48,7 @@ mod sealed {
 
     #[cfg(feature = "_sql")]
     /// A database whose stores keep records in a transaction of the caller's.
-    pub trait Kind: sqlx::Database {
+    pub trait Kind: sqlx::Database<Connection: super::TxConnection> {
         fn session(conn: &mut Self::Connection) -> Session<'_>;
     }
 }
@@ -49,6 +57,12 @@ mod sealed {
 impl<DB: sealed::Kind> sealed::Sealed for Transaction<'_, DB> {}
 #[cfg(feature = "_sql")]
 impl<DB: sealed::Kind> TxConnection for Transaction<'_, DB> {
+    type Connection = DB::Connection;
+
+    fn connection(&mut self) -> &mut DB::Connection {
+        self
+    }
+
     fn session(&mut self) -> Session<'_> {
         DB::session(self)
     }
@@ -58,6 +72,12 @@ impl<DB: sealed::Kind> TxConnection for Transaction<'_, DB> {
 impl<DB: sealed::Kind> sealed::Sealed for PoolConnection<DB> {}
 #[cfg(feature = "_sql")]
 impl<DB: sealed::Kind> TxConnection for PoolConnection<DB> {
+    type Connection = DB::Connection;
+
+    fn connection(&mut self) -> &mut DB::Connection {
+        self
+    }
+
     fn session(&mut self) -> Session<'_> {
         DB::session(self)
     }
@@ -75,6 +95,12 @@ macro_rules! kind {
         impl sealed::Sealed for $conn {}
 
         impl TxConnection for $conn {
+            type Connection = Self;
+
+            fn connection(&mut self) -> &mut Self {
+                self
+            }
+
             fn session(&mut self) -> Session<'_> {
                 Session::$variant(self)
             }
