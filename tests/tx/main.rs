@@ -26,4 +26,6 @@ mod records;
 #[cfg(test)]
 mod statements;
 #[cfg(test)]
+mod versions;
+#[cfg(test)]
 mod world;

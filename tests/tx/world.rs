@@ -10,6 +10,7 @@ use idem::{Engine, EngineBuilder};
 use tempfile::TempDir;
 
 use crate::operation::{self, Act, Failure, Order};
+use crate::versions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -92,6 +93,10 @@ impl Tx {
 
     pub(crate) async fn recorded(&mut self, order: &Order) -> Result<u32, Failure> {
         on!(Self, self, |tx| operation::recorded(tx, order).await)
+    }
+
+    pub(crate) async fn apply(&mut self, order: &Order, version: u64) -> Result<u64, Failure> {
+        on!(Self, self, |tx| versions::apply(tx, order, version).await)
     }
 
     pub(crate) async fn execute(&mut self, sql: &str) {
