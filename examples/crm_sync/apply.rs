@@ -1,4 +1,4 @@
-//! The function that writes one customer: where `#[idempotent]` stands.
+//! The functions that write one customer: where `#[idempotent]` stands.
 
 use idem::idempotent;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,10 @@ use crate::customer::Customer;
 /// The name under which its records are found, also by [`idem::inbox`].
 pub(crate) const OPERATION: &str = "crm.apply-customer";
 
-/// Writes a customer, unless the database has a newer version of it.
+/// Writes a customer of the file, unless the database has a newer version of it.
+///
+/// The import asks `unseen` which are still to be done. That knows keys, so the version is a part of
+/// the key here.
 #[idempotent(
     name = "crm.apply-customer",
     // What makes two calls the same: this version of this customer. See `Customer::key`.
@@ -24,7 +27,27 @@ pub(crate) const OPERATION: &str = "crm.apply-customer";
     on_error = unknown,
 )]
 pub(crate) async fn apply_customer(crm: Crm, customer: Customer) -> Result<Applied, ApplyError> {
-    Ok(match crm.write(&customer).await? {
+    write(&crm, &customer).await
+}
+
+/// Writes a customer as it came from a queue, unless a newer version of it was applied: then nothing
+/// runs, and the caller is told [`Error::Stale`](idem::Error::Stale).
+#[idempotent(
+    name = "crm.apply-newest",
+    // The customer; what orders its calls is not a part of the key.
+    key = customer.id,
+    version = customer.updated_at,
+    payload = (customer.name, customer.email),
+    ttl = "30d",
+    on_unknown = rerun,
+    on_error = unknown,
+)]
+pub(crate) async fn apply_newest(crm: Crm, customer: Customer) -> Result<Applied, ApplyError> {
+    write(&crm, &customer).await
+}
+
+async fn write(crm: &Crm, customer: &Customer) -> Result<Applied, ApplyError> {
+    Ok(match crm.write(customer).await? {
         true => Applied::Written,
         false => Applied::Older,
     })

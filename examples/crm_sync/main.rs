@@ -3,6 +3,7 @@
 //! **Shows** a sync job: customers come from a file, each is applied by a function that is
 //! annotated with `#[idempotent]` ([`apply`]), 16 at a time with `idem::batch`. The job keeps no
 //! cursor of its own: after a crash it asks `unseen` which of the 8,000 are still to be done.
+//! Updates that then come out of order are ordered by `version`: an older one runs no body.
 //! Read `apply.rs` first, then `import.rs`; the rest is the file, the database and the demo.
 //!
 //! **Run** the demo; it needs no services and takes a few seconds:
@@ -32,6 +33,7 @@
 //! 800 bodies ran after the restart
 //! 8000 rows, none twice
 //! 400 updates, the newest first: 100 customers at their newest version, 0 set back
+//! 100 bodies ran for them, 200 updates were stale
 //! ```
 
 mod apply;

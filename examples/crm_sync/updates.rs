@@ -1,7 +1,7 @@
 //! Versions that arrive in the wrong order, as they do from a queue with several consumers.
 
 use crate::BoxError;
-use crate::apply::apply_customer;
+use crate::apply::{ApplyError, apply_newest};
 use crate::crm::Crm;
 use crate::customer::Customer;
 
@@ -12,6 +12,8 @@ const ORDER: [u32; 4] = [3, 1, 2, 3];
 #[derive(Debug, Default)]
 pub(crate) struct Updated {
     pub(crate) sent: usize,
+    /// Updates that came after a newer one: no body ran.
+    pub(crate) stale: usize,
     /// Customers at the newest version that was sent of them.
     pub(crate) newest: usize,
     /// Customers at an older one.
@@ -23,11 +25,15 @@ pub(crate) async fn out_of_order(crm: &Crm, customers: &[Customer]) -> Result<Up
     let mut updated = Updated::default();
     for change in ORDER {
         let changed = customers.iter().map(|customer| customer.changed(change));
-        let results = idem::batch(changed, |customer| apply_customer(crm.clone(), customer)).await;
+        let results = idem::batch(changed, |customer| apply_newest(crm.clone(), customer)).await;
         for result in results {
-            // Written, or older than what is there: either way it is done.
-            result?;
             updated.sent += 1;
+            match result {
+                Ok(_) => {}
+                // Done: a newer one is there. A consumer acknowledges it.
+                Err(ApplyError::Idem(error)) if error.is_stale() => updated.stale += 1,
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     for customer in customers {
