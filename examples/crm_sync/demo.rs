@@ -58,9 +58,9 @@ pub(crate) async fn run(store: Option<String>) -> Result<(), BoxError> {
         twice => println!("{rows} rows, {twice} of them twice"),
     }
 
-    let before = crm.bodies().await?;
+    let imports = crm.bodies().await?;
     let updated = out_of_order(&crm, &customers[..CHANGED]).await?;
-    let updates = crm.bodies().await? - before;
+    let updates = crm.bodies().await? - imports;
     println!(
         "{} updates, the newest first: {} customers at their newest version, {} set back",
         updated.sent, updated.newest, updated.set_back

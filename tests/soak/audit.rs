@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::journal::{self, Effect, Told};
 use crate::victim::{GRACE, LEASE};
+use crate::within;
 use crate::workload::SHORT;
 
 /// A lease and its grace, in the store's time.
@@ -26,6 +27,8 @@ pub(crate) struct Disturbance {
 pub(crate) struct Verdict {
     pub(crate) keys: usize,
     pub(crate) effects: usize,
+    /// Rows of the calls in their caller's transaction.
+    pub(crate) rows: usize,
     pub(crate) told: BTreeMap<String, usize>,
     /// Second effects that the guarantee table allows.
     pub(crate) allowed: usize,
@@ -39,7 +42,7 @@ pub(crate) struct Verdict {
 /// of each key after all faults were over.
 pub(crate) fn audit(folder: &Path, settled: &[Told], disturbed: &[Disturbance]) -> Verdict {
     let effects = journal::effects(folder);
-    let told = journal::told(folder);
+    let mut told = journal::told(folder);
     let mut verdict = Verdict {
         effects: effects.len(),
         ..Verdict::default()
@@ -47,6 +50,8 @@ pub(crate) fn audit(folder: &Path, settled: &[Told], disturbed: &[Disturbance]) 
     for line in &told {
         *verdict.told.entry(line.how.clone()).or_default() += 1;
     }
+    // Their effects are rows, and audited there.
+    told.retain(|line| line.operation != within::OPERATION);
     every_answer_was_produced(&effects, told.iter().chain(settled), &mut verdict);
     every_key_has_one_answer(&told, settled, &mut verdict);
     let keys = journal::by_key(effects);

@@ -6,14 +6,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use idem::Outcome;
+
 use crate::audit::{self, Disturbance, Verdict};
 use crate::dice::Dice;
 use crate::journal::{self, Journal, Told, now_us};
 use crate::place::{self, Kind};
 use crate::proxy::Proxy;
 use crate::victim::{GRACE, LEASE};
+use crate::within::{self, Database};
 use crate::worker::describe;
-use crate::workload::{self, OPERATIONS, Order};
+use crate::workload::{self, Answer, OPERATIONS, Order};
 
 const PROCESSES: usize = 2;
 /// What was on its way when a process was held up is late by a lease and grace.
@@ -37,6 +40,7 @@ pub(crate) fn soak(time: Duration, seed: u64, only: Option<&str>) -> bool {
     for thread in threads {
         let (kind, (faults, verdict)) = thread.join().expect("a soak ends");
         passed &= verdict.violations.is_empty() && verdict.effects > 0;
+        passed &= verdict.rows > 0 || !kind.is_sql();
         report(kind, &faults, &verdict);
     }
     println!(
@@ -62,10 +66,11 @@ fn report(kind: Kind, faults: &[Fault], verdict: &Verdict) {
         .map(|(how, count)| format!("{count} {how}"))
         .collect();
     println!(
-        "{:<20} {} keys, {} runs, {} violations, {} second runs that rerun and recover allow, {} late",
+        "{:<20} {} keys, {} runs, {} rows in transactions, {} violations, {} second runs that rerun and recover allow, {} late",
         kind.name(),
         verdict.keys,
         verdict.effects,
+        verdict.rows,
         verdict.violations.len(),
         verdict.allowed,
         verdict.late,
@@ -103,9 +108,9 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(place: &str, folder: &Path, seed: u64) -> Self {
+    fn start(place: &str, direct: &str, folder: &Path, seed: u64) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["worker", place])
+            .args(["worker", place, direct])
             .arg(folder)
             .args([&seed.to_string(), CALLERS])
             .stdin(Stdio::piped())
@@ -187,6 +192,7 @@ impl Site {
     }
 
     fn soak(mut self, time: Duration) -> (Vec<Fault>, Verdict) {
+        self.create();
         for _ in 0..PROCESSES {
             self.start();
         }
@@ -207,7 +213,8 @@ impl Site {
             to_us: to_us + LATE_US,
         });
         let disturbed: Vec<_> = faults.chain(stalls).collect();
-        let verdict = audit::audit(self.folder.path(), &settled, &disturbed);
+        let mut verdict = audit::audit(self.folder.path(), &settled, &disturbed);
+        self.audit_within(&mut verdict);
         if !verdict.violations.is_empty() {
             let kept = self.folder.keep();
             println!("{}: its journal is in {}", self.kind.name(), kept.display());
@@ -215,11 +222,63 @@ impl Site {
         (self.faults, verdict)
     }
 
+    /// Makes the table for the calls in a transaction.
+    fn create(&self) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            // Makes the file.
+            let engine = place::engine(&self.place).await;
+            if let Some(database) = Database::open(&self.place).await {
+                database.create().await;
+            }
+            engine.shutdown(LEASE).await.unwrap();
+        });
+    }
+
+    /// Calls every key of the calls in a transaction once more, and compares the
+    /// rows with what was told.
+    fn audit_within(&self, verdict: &mut Verdict) {
+        let told = journal::told(self.folder.path()).into_iter();
+        let told: Vec<Told> = told
+            .filter(|line| line.operation == within::OPERATION)
+            .collect();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let Some(database) = Database::open(&self.place).await else {
+                return;
+            };
+            let engine = place::engine(&self.place).await;
+            let database = Arc::new(database);
+            let rows = database.rows().await;
+            let mut keys: Vec<u64> = rows
+                .iter()
+                .map(|(key, _)| u64::try_from(*key).unwrap())
+                .collect();
+            keys.extend(told.iter().map(|line| line.key));
+            keys.sort_unstable();
+            keys.dedup();
+            let mut settled = Vec::new();
+            let folder = Arc::new(self.folder.path().to_owned());
+            for key in keys {
+                let journal = Journal::open(&folder);
+                let order = Order::new(Arc::clone(&folder), journal, key, 0, 1_000);
+                let (engine, database) = (engine.clone(), Arc::clone(&database));
+                let call = async move { database.call(&engine, order).await };
+                settled.push(line(within::OPERATION, key, 0, tokio::spawn(call).await));
+            }
+            let rows = database.rows().await;
+            verdict.rows = rows.len();
+            verdict
+                .violations
+                .extend(within::audit(&rows, &told, &settled));
+        });
+    }
+
     fn start(&mut self) {
         let seed = self.dice.roll();
         let network = self.network.as_ref();
         let place = network.map_or(&self.place, |network| &network.place);
-        let worker = Worker::start(place, self.folder.path(), seed);
+        let worker = Worker::start(place, &self.place, self.folder.path(), seed);
         self.workers.push(worker);
     }
 
@@ -238,7 +297,9 @@ impl Site {
             "paused" => {
                 // Past lease and grace, or not.
                 let pause = self.dice.millis(100, 1_500);
-                pid = Some(self.workers[at].child.id());
+                // Of a file it may hold the lock, in the midst of a transaction:
+                // then it holds up everybody.
+                pid = (self.kind != Kind::Sqlite).then(|| self.workers[at].child.id());
                 self.workers[at].signal("-STOP");
                 std::thread::sleep(pause);
                 self.workers[at].signal("-CONT");
@@ -317,21 +378,31 @@ impl Site {
                 let journal = Journal::open(&folder);
                 let order = Order::new(Arc::clone(&folder), journal, key, payload, 1_000);
                 let call = workload::call(operation, engine.clone(), order);
-                let (how, recorded, value) = match tokio::spawn(call).await {
-                    Ok((answer, outcome)) => describe(answer, outcome.as_ref()),
-                    Err(_) => ("panicked".to_owned(), false, None),
-                };
-                settled.push(Told {
-                    operation: operation.to_owned(),
-                    key,
-                    payload,
-                    at_us: now_us(),
-                    how,
-                    recorded,
-                    value,
-                });
+                settled.push(line(operation, key, payload, tokio::spawn(call).await));
             }
             settled
         })
+    }
+}
+
+/// What a call was told that was made when nothing disturbed any more.
+fn line(
+    operation: &str,
+    key: u64,
+    payload: u64,
+    ended: Result<(Answer, Option<Outcome>), tokio::task::JoinError>,
+) -> Told {
+    let (how, recorded, value) = match ended {
+        Ok((answer, outcome)) => describe(answer, outcome.as_ref()),
+        Err(_) => ("panicked".to_owned(), false, None),
+    };
+    Told {
+        operation: operation.to_owned(),
+        key,
+        payload,
+        at_us: now_us(),
+        how,
+        recorded,
+        value,
     }
 }

@@ -1,7 +1,8 @@
 //! Everything at once, for as long as one likes: every store, two processes on
 //! each, callers that repeat themselves, go away and lie about their payload,
 //! bodies that fail, panic and outlast their lease, while processes are killed
-//! and paused and their connections cut. An auditor then reads what the bodies
+//! and paused and their connections cut. On SQL databases some calls are in their
+//! caller's transaction. An auditor then reads what the bodies
 //! did and what the callers were told, and nothing else.
 //!
 //! `scripts/soak [minutes]` starts the stores and this. `--seed` repeats the
@@ -25,6 +26,7 @@ mod place;
 #[path = "../servers/proxy.rs"]
 #[allow(dead_code, reason = "other tests plan their cuts")]
 mod proxy;
+mod within;
 mod worker;
 mod workload;
 

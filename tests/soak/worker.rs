@@ -10,6 +10,7 @@ use idem::{Engine, Error, Outcome};
 use crate::dice::Dice;
 use crate::journal::{Journal, Told, now_us};
 use crate::place;
+use crate::within::{self, Database};
 use crate::workload::{self, Answer, OPERATIONS, Order, Refusal};
 
 /// A key is called by many for about as long as this, and then no more.
@@ -21,19 +22,21 @@ const STEP_US: u64 = 150_000;
 
 #[tokio::main]
 pub(crate) async fn run(args: &[String]) {
-    let [store, folder, seed, callers] = args else {
-        panic!("usage: worker PLACE FOLDER SEED CALLERS");
+    let [store, direct, folder, seed, callers] = args else {
+        panic!("usage: worker PLACE DIRECT FOLDER SEED CALLERS");
     };
     // Bodies panic on purpose.
     std::panic::set_hook(Box::new(|_| {}));
     let folder = Arc::new(PathBuf::from(folder));
     let engine = place::engine(store).await;
+    let database = Database::open(direct).await.map(Arc::new);
     let over = Arc::new(AtomicBool::new(false));
     let mut dice = Dice::new(seed.parse().unwrap());
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..callers.parse::<usize>().unwrap() {
         let caller = Caller {
             engine: engine.clone(),
+            database: database.clone(),
             journal: Journal::open(&folder),
             folder: Arc::clone(&folder),
             dice: Dice::new(dice.roll()),
@@ -85,6 +88,8 @@ fn watch(journal: &Journal) -> ! {
 
 struct Caller {
     engine: Engine,
+    /// None if the store has no transactions.
+    database: Option<Arc<Database>>,
     journal: Journal,
     folder: Arc<PathBuf>,
     dice: Dice,
@@ -94,7 +99,11 @@ struct Caller {
 impl Caller {
     async fn call_on_and_on(mut self) {
         while !self.over.load(Ordering::SeqCst) {
-            let operation = *self.dice.pick(OPERATIONS);
+            let within = self.database.is_some() && self.dice.percent(10);
+            let operation = match within {
+                true => within::OPERATION,
+                false => *self.dice.pick(OPERATIONS),
+            };
             let newest = now_us() / STEP_US;
             let key = newest - self.dice.below(WINDOW_US / STEP_US);
             // Now and then somebody uses a key for something else.
@@ -112,7 +121,15 @@ impl Caller {
             payload,
             self.dice.roll(),
         );
-        let call = workload::call(operation, self.engine.clone(), order);
+        let (engine, database) = (self.engine.clone(), self.database.clone());
+        let call = async move {
+            match database {
+                Some(database) if operation == within::OPERATION => {
+                    database.call(&engine, order).await
+                }
+                _ => workload::call(operation, engine, order).await,
+            }
+        };
         // In a task, so that a body's panic does not end this caller.
         let mut task = tokio::spawn(call);
         if self.dice.percent(10) {
@@ -172,7 +189,7 @@ fn name(error: &Error) -> &'static str {
         Error::UnknownOutcome { .. } => "unknown",
         Error::Superseded => "superseded",
         Error::ShuttingDown => "shutting-down",
-        Error::Store(_) => "store-error",
+        Error::Store(_) | Error::NotRecorded(_) => "store-error",
         other => panic!("no caller may see {other:?}"),
     }
 }
