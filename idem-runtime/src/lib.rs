@@ -156,7 +156,7 @@ struct SyncGuide;
 #[doc = include_str!("../../docs/http.md")]
 struct HttpGuide;
 
-#[cfg(all(doctest, feature = "macros"))]
+#[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
 #[doc = include_str!("../../docs/queues.md")]
 struct QueuesGuide;
 #[cfg(doctest)]

@@ -231,7 +231,7 @@ async fn a_failure_that_is_committed_all_the_same_is_parked_and_never_run_again(
     }
 }
 
-/// On SQLite only one transaction at a time can be there.
+/// On `SQLite` only one transaction at a time can be there.
 #[cfg(feature = "servers")]
 #[tokio::test]
 async fn a_duplicate_beside_an_open_transaction_is_never_acknowledged() {

@@ -56,8 +56,8 @@
 //!
 //! Outside of a transaction the handler's own effect is not undone when it fails:
 //! what it wrote before is there, and the outcome is unknown. And nothing after
-//! the TTL: keep it longer
-//! than the broker can deliver again, dead letters included.
+//! the TTL: keep it longer than the broker can deliver again, dead letters
+//! included.
 
 mod ended;
 mod forget;
