@@ -40,6 +40,7 @@ pub(crate) struct Options {
 
 impl Command {
     /// `variable` is where the environment has the broker's URL.
+    #[expect(clippy::disallowed_methods, reason = "a program, not the library")]
     pub(crate) fn parse(
         words: impl Iterator<Item = String>,
         variable: &str,

@@ -1,7 +1,9 @@
 //! The demo: a publisher that repeats itself, three consumers of which one is killed again and
 //! again, two senders of e-mails, and the verdict.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::args::{Demo, Options};
 use super::books::Books;

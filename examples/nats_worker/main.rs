@@ -7,7 +7,7 @@
 //! acknowledgement gets the message again, and acknowledges it without booking it again. The same as
 //! [`rabbit_worker`](../rabbit_worker/main.rs), except for the broker.
 //!
-//! **Run** the demo, on SQLite in a temporary folder:
+//! **Run** the demo, on `SQLite` in a temporary folder:
 //!
 //! ```text
 //! eval "$(scripts/stores up nats)"

@@ -1,4 +1,4 @@
-//! A RabbitMQ consumer whose messages each take effect once, whatever is killed.
+//! A `RabbitMQ` consumer whose messages each take effect once, whatever is killed.
 //!
 //! **Shows** the same transaction ([`broker/book.rs`](../broker/book.rs)): a payment is booked, an
 //! e-mail is left in an outbox, and the record of `idem` commits with both; the message is
@@ -6,7 +6,7 @@
 //! e-mail ([`broker/mail.rs`](../broker/mail.rs)). A consumer that dies between commit and
 //! acknowledgement gets the message again, and acknowledges it without booking it again.
 //!
-//! **Run** the demo, on SQLite in a temporary folder:
+//! **Run** the demo, on `SQLite` in a temporary folder:
 //!
 //! ```text
 //! eval "$(scripts/stores up rabbitmq)"

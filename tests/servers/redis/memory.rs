@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use idem::record::UnknownReason;
+use idem::store::tiered::Front as _;
 use idem::store::{
-    GiveBack, Lease, MarkUnknown, RedisStore, Release, Reserved, Store as _, Written,
+    GiveBack, Lease, MarkUnknown, Meta, RedisStore, Release, Reserved, Store as _, Written,
 };
 use idem::{Engine, Error, StoreErrorKind};
 
@@ -117,4 +118,23 @@ async fn every_end_of_an_attempt_and_every_renewal_needs_no_memory() {
         let refused = store.reserve(&rerun(key, 2)).await.unwrap_err();
         assert_eq!(refused.code(), Some("OOM"), "{key}");
     }
+}
+
+#[tokio::test]
+async fn an_engine_starts_and_an_operator_blocks_without_memory() {
+    let server = Server::start(&[]);
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    server.set("maxmemory", "1").await;
+    let meta = Meta {
+        format: "idem/1".to_owned(),
+        instance: [1; 16],
+        secret_check: [0; 32],
+    };
+    assert_eq!(store.pin(&meta).await.unwrap(), meta);
+    let ttl = Duration::from_secs(60);
+    let refused = store.fill("key", b"A", ttl).await.unwrap_err();
+    assert_eq!(refused.code(), Some("OOM"));
+    store.block("key", ttl).await.unwrap();
+    let entry = store.get("key").await.unwrap();
+    assert_eq!(entry.as_deref(), Some(b"B".as_slice()));
 }
