@@ -126,7 +126,7 @@ pub fn inbox(consumer: impl Into<Cow<'static, str>>) -> Inbox {
 }
 
 impl Engine {
-    /// Makes the [inbox](crate::inbox) of a consumer on this engine.
+    /// Makes the [inbox](mod@crate::inbox) of a consumer on this engine.
     ///
     /// `consumer` is its stable name, 1 to 128 bytes.
     pub fn inbox(&self, consumer: impl Into<Cow<'static, str>>) -> Inbox {
