@@ -159,18 +159,20 @@ async fn an_unfinished_record_is_unknown_to_ordinary_calls_and_operators() {
         assert_eq!(tx.place(&order).await, Err(Failure::Declined), "{kind:?}");
         tx.commit().await;
 
-        let refused = ordinary(&order, OnUnknown::Refuse).await;
-        assert!(
-            matches!(
-                refused,
-                Err(Failure::Idem(Error::UnknownOutcome {
-                    reason: UnknownReason::Unfinished,
-                    exhausted: false,
-                    ..
-                }))
-            ),
-            "{kind:?}: {refused:?}"
-        );
+        for choice in [OnUnknown::Refuse, OnUnknown::Rerun] {
+            let refused = ordinary(&order, choice).await;
+            assert!(
+                matches!(
+                    refused,
+                    Err(Failure::Idem(Error::UnknownOutcome {
+                        reason: UnknownReason::Unfinished,
+                        exhausted: false,
+                        ..
+                    }))
+                ),
+                "{kind:?}: {refused:?}"
+            );
+        }
         let admin = world.store.get().admin().unwrap();
         let scan = Scan {
             standing: Standing::Unknown,

@@ -1,6 +1,6 @@
 //! The grammar of `tx = conn` and `tx = savepoint(conn)`.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
 use syn::ext::IdentExt as _;
 use syn::parse::ParseStream;
 use syn::{Error, Token, parenthesized, token};
@@ -30,9 +30,12 @@ pub(crate) fn parse(input: ParseStream<'_>) -> syn::Result<Tx> {
     }
     let content;
     parenthesized!(content in input);
-    let conn = name(&content)?;
-    if !content.is_empty() {
-        return Err(wrong(content.span()));
+    let conn = name(&content);
+    // Whatever is left over would be a second error.
+    let rest: TokenStream = content.parse()?;
+    let conn = conn?;
+    if let Some(token) = rest.into_iter().next() {
+        return Err(wrong(token.span()));
     }
     let savepoint = true;
     whole(input, Tx { conn, savepoint })

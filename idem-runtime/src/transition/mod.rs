@@ -28,7 +28,8 @@
 //! Anything else changes nothing. A fence only grows, over every one of these.
 //!
 //! A record in progress without a lease is seen by its own transaction only. If
-//! others see it, it was committed before it was completed: it counts as unknown.
+//! others see it, it was committed before it was completed: it counts as unknown,
+//! and nobody takes it over.
 //!
 //! [`MemoryStore`]: crate::store::MemoryStore
 
@@ -111,8 +112,11 @@ fn found(record: &Record, request: &Reserve, now_us: i64) -> Decision<Reserved> 
         State::InProgress if record.is_lapsed(now_us, request.grace_us) => {
             lapsed(record, request, now_us)
         }
-        // Committed by mistake, or left behind by this transaction's own call.
-        State::InProgress if record.lease_until_us.is_none() => unknown(record, request, now_us),
+        // Committed by mistake, or left behind by this transaction's own call:
+        // for people, whatever the caller would do with a lapsed one.
+        State::InProgress if record.lease_until_us.is_none() => {
+            Decision::reply(still_unknown(record, request, None))
+        }
         State::InProgress => Decision::reply(Reserved::InProgress {
             left_us: record
                 .lease_until_us

@@ -18,8 +18,8 @@ use crate::scene::{
 const OPEN: &str = "
 event                       | absent        | running          | doubtful         | lapsed            | unleased         | unknown
 reserve                     | won > running | waits            | waits            | unknown > unknown | unknown          | unknown
-reserve, rerun              | won > running | waits            | waits            | won > running     | won > running    | won > running
-reserve, recover            | won > running | waits            | waits            | won > running     | won > running    | won > running
+reserve, rerun              | won > running | waits            | waits            | won > running     | unknown          | won > running
+reserve, recover            | won > running | waits            | waits            | won > running     | unknown          | won > running
 reserve, rerun too often    | won > running | waits            | waits            | unknown > unknown | unknown          | unknown
 reserve, another payload    | won > running | mismatch         | mismatch         | mismatch          | mismatch         | mismatch
 reserve, the same claim     | won > running | yours            | yours            | yours > running   | yours            | unknown

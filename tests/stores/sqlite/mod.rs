@@ -247,7 +247,7 @@ async fn a_file_opened_by_eight_at_once_has_one_schema() {
             .fetch_all(&mut conn)
             .await
             .unwrap();
-        assert_eq!(versions, [1, 2]);
+        assert_eq!(versions, [1, 2, 3]);
     }
 }
 
