@@ -206,18 +206,6 @@ async fn an_unfinished_record_is_unknown_to_ordinary_calls_and_operators() {
     }
 }
 
-#[tokio::test]
-async fn an_unfinished_record_is_taken_over_by_rerun() {
-    for &kind in Kind::ALL {
-        let world = World::new(kind).await;
-        let order = world.order("a", Act::Decline);
-        let mut tx = world.begin().await;
-        assert_eq!(tx.place(&order).await, Err(Failure::Declined), "{kind:?}");
-        tx.commit().await;
-        assert_eq!(ordinary(&order, OnUnknown::Rerun).await, Ok(7), "{kind:?}");
-    }
-}
-
 /// The front is not asked, and what it has is no answer.
 #[tokio::test]
 async fn a_tiered_store_is_the_store_behind() {
