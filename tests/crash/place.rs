@@ -1,6 +1,8 @@
 //! Where the records of one case are: a file, or tables or keys of its own on a
 //! server.
 
+use std::time::Duration;
+
 use std::path::Path;
 
 use idem::Engine;
@@ -65,13 +67,23 @@ impl Kind {
     }
 }
 
-/// Opens a place and builds an engine on it.
+/// Opens a place and builds an engine on it, whose attempts lapse soon.
 pub(crate) async fn engine(place: &str) -> Engine {
+    with_lease(place, LEASE, GRACE).await
+}
+
+/// The same for tests in which nobody dies: no attempt lapses, however busy the
+/// machine is.
+pub(crate) async fn patient_engine(place: &str) -> Engine {
+    with_lease(place, Duration::from_secs(30), Duration::from_secs(5)).await
+}
+
+async fn with_lease(place: &str, lease: Duration, grace: Duration) -> Engine {
     #[cfg(feature = "servers")]
     let builder = servers::builder(place).await;
     #[cfg(not(feature = "servers"))]
     let builder = Engine::builder(SqliteStore::open(place).await.unwrap());
-    let builder = builder.namespace("crash").lease(LEASE).grace(GRACE);
+    let builder = builder.namespace("crash").lease(lease).grace(grace);
     builder.build().await.unwrap()
 }
 

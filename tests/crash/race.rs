@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &[String]) {
     let [store, ledger] = args else {
         panic!("usage: racer STORE LEDGER");
     };
-    let engine = place::engine(store).await;
+    let engine = place::patient_engine(store).await;
     let ledger = Ledger::at(ledger);
     println!("ready");
     for line in std::io::stdin().lines() {

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &[String]) {
     let [store, ledger, number] = args else {
         panic!("usage: syncer STORE LEDGER NUMBER");
     };
-    let engine = place::engine(store).await;
+    let engine = place::patient_engine(store).await;
     let ledger = Ledger::at(ledger);
     let number: usize = number.parse().unwrap();
     println!("ready");
