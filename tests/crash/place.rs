@@ -1,9 +1,8 @@
 //! Where the records of one case are: a file, or tables or keys of its own on a
 //! server.
 
-use std::time::Duration;
-
 use std::path::Path;
+use std::time::Duration;
 
 use idem::Engine;
 #[cfg(not(feature = "servers"))]
