@@ -160,8 +160,12 @@ async fn tables_that_somebody_changed_are_found() {
     session
         .run(&format!("drop index {prefix}another on {prefix}records"))
         .await;
-    // Steps refer to their records.
-    session.run("set foreign_key_checks = 0").await;
+    // Steps refer to their records, which no other engine keeps up.
+    session
+        .run(&format!(
+            "alter table {prefix}steps drop foreign key {prefix}steps_ibfk_1"
+        ))
+        .await;
     for table in ["records", "meta"] {
         let engine = |name| format!("alter table {prefix}{table} engine = {name}");
         session.run(&engine("Aria")).await;
