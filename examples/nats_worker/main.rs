@@ -61,7 +61,7 @@ async fn main() -> ExitCode {
     let command = Command::parse(std::env::args().skip(1), "IDEM_TEST_NATS_URL");
     let ended = match command {
         Ok(Command::Demo(options)) => demo::run(options, queue::Nats::connect).await,
-        Ok(Command::Consume(options)) => consume::run(options).await,
+        Ok(Command::Consume(options)) => Box::pin(consume::run(options)).await,
         Ok(Command::Mail(options)) => mail::run(options).await,
         Ok(Command::Help) => {
             println!("{USAGE}");

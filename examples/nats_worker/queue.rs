@@ -40,7 +40,7 @@ impl Nats {
 
     pub(crate) async fn consumer(&self) -> Result<PullConsumer, BoxError> {
         let stream = self.context.get_stream(&self.stream).await?;
-        Ok(stream.get_consumer(BOOKS).await?)
+        stream.get_consumer(BOOKS).await
     }
 
     /// Puts a message aside for people. Returns when the server has it.
