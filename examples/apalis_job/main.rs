@@ -66,6 +66,9 @@ async fn job(
     gateway: Data<Gateway>,
     worker: WorkerContext,
 ) -> Result<(), BoxDynError> {
+    // One after the other, so that this prints the same each time.
+    let turn = Arc::clone(&gateway.turn);
+    let _turn = turn.lock().await;
     let order = job.order;
     for _ in 0..=RETRIES {
         let charged = charge((*gateway).clone(), order, job.cents).await;
@@ -100,7 +103,10 @@ fn delivery(charged: &Result<u64, ChargeError>) -> Delivery {
 
 /// Charges cards, and is busy the first time that it hears of `o-2`.
 #[derive(Clone, Debug, Default)]
-struct Gateway(Arc<Mutex<Seen>>);
+struct Gateway {
+    seen: Arc<Mutex<Seen>>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -112,7 +118,7 @@ struct Seen {
 
 impl Gateway {
     fn charge(&self, order: &'static str, cents: u64) -> Result<u64, ChargeError> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.bodies += 1;
         if order == "o-2" && !std::mem::replace(&mut seen.was_busy, true) {
             return Err(ChargeError::Busy);
@@ -123,7 +129,7 @@ impl Gateway {
 
     fn say(&self, line: String) {
         println!("{line}");
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.said.push(line);
     }
 }
@@ -165,7 +171,7 @@ async fn run() -> Result<(), BoxDynError> {
         .build(job);
     worker.run().await?;
 
-    let seen = gateway.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = gateway.seen.lock().unwrap_or_else(PoisonError::into_inner);
     println!("{} bodies ran, {} charges", seen.bodies, seen.charges.len());
     let said = [
         "o-1: charged 4200",
@@ -181,7 +187,7 @@ async fn run() -> Result<(), BoxDynError> {
     }
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
