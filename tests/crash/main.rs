@@ -15,6 +15,7 @@ mod full;
 mod kill;
 mod ledger;
 mod page;
+mod partner;
 mod place;
 mod race;
 mod shutdown;

@@ -2,8 +2,7 @@
 //! of a thousand keys twenty times, in random order.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use idem::{Engine, Error, idempotent};
@@ -11,6 +10,7 @@ use libtest_mimic::{Failed, Trial};
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::ledger::Ledger;
+use crate::partner::Partner;
 use crate::place::{self, Kind};
 
 const PROCESSES: usize = 4;
@@ -94,42 +94,6 @@ async fn spread(engine: &Engine, ledger: &Ledger, seed: usize) -> Vec<String> {
     tasks.join_all().await
 }
 
-struct Racer {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Racer {
-    fn start(place: &str, ledger: &Ledger) -> Result<Self, Failed> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["racer", place])
-            .arg(ledger.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut racer = Self {
-            stdin: child.stdin.take().ok_or("no input")?,
-            stdout: BufReader::new(child.stdout.take().ok_or("no output")?),
-            child,
-        };
-        assert_eq!(racer.line()?, "ready");
-        Ok(racer)
-    }
-
-    fn line(&mut self) -> Result<String, Failed> {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line)?;
-        Ok(line.trim_end().to_owned())
-    }
-
-    fn end(mut self) -> Result<(), Failed> {
-        drop(self.stdin);
-        assert!(self.child.wait()?.success(), "a racer failed");
-        Ok(())
-    }
-}
-
 pub(crate) fn cases() -> impl Iterator<Item = Trial> {
     Kind::ALL.iter().flat_map(|&kind| {
         let name = |what| format!("race::{}::{what}", kind.name());
@@ -153,13 +117,13 @@ fn race(
     let place = kind.place(folder.path());
     let ledger = Ledger::at(folder.path().join("ledger"));
     let mut racers = (0..PROCESSES)
-        .map(|_| Racer::start(&place, &ledger))
+        .map(|_| Partner::start("racer", &place, &ledger, &[]))
         .collect::<Result<Vec<_>, _>>()?;
     let mut told = Vec::new();
     for round in rounds {
         for (number, racer) in racers.iter_mut().enumerate() {
             // Each gets another order, all the same key.
-            writeln!(racer.stdin, "{}", round.replace('#', &number.to_string()))?;
+            racer.tell(&round.replace('#', &number.to_string()))?;
         }
         for racer in &mut racers {
             for _ in 0..answers {

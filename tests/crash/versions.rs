@@ -1,8 +1,7 @@
 //! Four processes apply versions of the same keys at once, each in another
 //! order; version 3 is delivered twice everywhere.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use idem::record::VersionBytes;
@@ -11,6 +10,7 @@ use libtest_mimic::{Failed, Trial};
 use tokio::sync::Barrier;
 
 use crate::ledger::Ledger;
+use crate::partner::Partner;
 use crate::place::{self, Kind};
 
 const PROCESSES: usize = 4;
@@ -63,43 +63,6 @@ pub(crate) async fn run(args: &[String]) {
     assert_eq!(engine.stats(), idem::Stats::default(), "everything ended");
 }
 
-struct Syncer {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Syncer {
-    fn start(place: &str, ledger: &Ledger, number: usize) -> Result<Self, Failed> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["syncer", place])
-            .arg(ledger.path())
-            .arg(number.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut syncer = Self {
-            stdin: child.stdin.take().ok_or("no input")?,
-            stdout: BufReader::new(child.stdout.take().ok_or("no output")?),
-            child,
-        };
-        assert_eq!(syncer.line()?, "ready");
-        Ok(syncer)
-    }
-
-    fn line(&mut self) -> Result<String, Failed> {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line)?;
-        Ok(line.trim_end().to_owned())
-    }
-
-    fn end(mut self) -> Result<(), Failed> {
-        drop(self.stdin);
-        assert!(self.child.wait()?.success(), "a syncer failed");
-        Ok(())
-    }
-}
-
 pub(crate) fn cases() -> impl Iterator<Item = Trial> {
     Kind::ALL.iter().map(|&kind| {
         let name = format!("versions::{}::only_rise_in_four_processes", kind.name());
@@ -112,11 +75,11 @@ fn only_rise(kind: Kind) -> Result<(), Failed> {
     let place = kind.place(folder.path());
     let ledger = Ledger::at(folder.path().join("ledger"));
     let mut syncers = (0..PROCESSES)
-        .map(|number| Syncer::start(&place, &ledger, number))
+        .map(|number| Partner::start("syncer", &place, &ledger, &[number.to_string()]))
         .collect::<Result<Vec<_>, _>>()?;
     for key in 0..KEYS {
         for syncer in &mut syncers {
-            writeln!(syncer.stdin, "{key}")?;
+            syncer.tell(&key.to_string())?;
         }
         let mut told = Vec::new();
         for syncer in &mut syncers {
@@ -129,7 +92,7 @@ fn only_rise(kind: Kind) -> Result<(), Failed> {
         let landed: Vec<u64> = lines.iter().filter_map(of_key).collect();
         judge(&landed, &told)?;
     }
-    syncers.into_iter().try_for_each(Syncer::end)
+    syncers.into_iter().try_for_each(Partner::end)
 }
 
 /// Each version landed once, in rising order and the highest last; who was told
