@@ -128,7 +128,7 @@ fn http_asks_the_engine_and_no_store() {
 
 #[test]
 fn decisions_are_pure() {
-    for file in ["transition", "record.rs"] {
+    for file in ["transition", "record"] {
         let place = format!("idem-runtime/src/{file}");
         forbid(&place, &["async ", "tokio", "Clock", "sqlx"], &[]);
     }
