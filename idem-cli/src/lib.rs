@@ -1,0 +1,3 @@
+//! What the `idem` command is made of, and the page for operators.
+
+pub mod ops;

@@ -1,0 +1,3 @@
+//! The `idem` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The page on which operators see what is stuck, and settle it.
