@@ -4,9 +4,15 @@
 //! The `.stderr` files belong to the toolchain in `rust-toolchain.toml`. After a
 //! deliberate change: `TRYBUILD=overwrite cargo test -p idem-ui`, then read the diff.
 
+// Two tests, so that trybuild builds all that is refused in one go: it builds one
+// case after the other as soon as one of them is to run.
+
+#[test]
+fn what_is_right_compiles() {
+    trybuild::TestCases::new().pass("pass/*/*.rs");
+}
+
 #[test]
 fn the_compiler_says_what_is_wrong() {
-    let cases = trybuild::TestCases::new();
-    cases.pass("pass/*/*.rs");
-    cases.compile_fail("fail/*/*.rs");
+    trybuild::TestCases::new().compile_fail("fail/*/*.rs");
 }
