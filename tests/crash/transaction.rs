@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use idem::inbox::Received;
 use idem::sqlx::{self, AssertSqlSafe, SqlitePool};
 use idem::store::SqliteStore;
 use idem::transaction::{Session, TxConnection};
@@ -15,6 +16,8 @@ use crate::victim::{AFTER_EFFECT, BEFORE_EFFECT, stop_here};
 
 const BEFORE_COMMIT: &str = "before-commit";
 const AFTER_COMMIT: &str = "after-commit";
+/// A consumer that has committed and not yet told its broker.
+const BEFORE_ACK: &str = "before-ack";
 const POINTS: &[&str] = &[
     "before-reserve",
     "after-reserve",
@@ -26,6 +29,7 @@ const POINTS: &[&str] = &[
     "after-complete",
     BEFORE_COMMIT,
     AFTER_COMMIT,
+    BEFORE_ACK,
 ];
 
 pub(crate) fn cases() -> impl Iterator<Item = Trial> {
@@ -58,11 +62,14 @@ fn case(kind: Kind, point: &str) -> Result<(), Failed> {
     reached?;
 
     let (first, second, rows) = runtime.block_on(async {
-        let first = database.call("").await;
-        let second = database.call("").await;
+        let (first, second) = if point == BEFORE_ACK {
+            (database.receive("").await, database.receive("").await)
+        } else {
+            (database.call("").await, database.call("").await)
+        };
         (first, second, database.rows().await)
     });
-    let victims = point == AFTER_COMMIT;
+    let victims = [AFTER_COMMIT, BEFORE_ACK].contains(&point);
     let expected = if victims { "victim" } else { "survivor" };
     // Whose body ran is whose answer and whose row it is.
     let answers = [first?, second?];
@@ -93,7 +100,12 @@ pub(crate) async fn die(args: &[String]) {
     if let Some(point) = fault::POINTS.iter().copied().find(|point| point == stop) {
         fault::set(point, move || stop_here(point));
     }
-    let answer = Database::open(place).await.call(stop).await;
+    let database = Database::open(place).await;
+    let answer = if stop == BEFORE_ACK {
+        database.receive(stop).await
+    } else {
+        database.call(stop).await
+    };
     println!("ENDED {answer:?}");
 }
 
@@ -104,16 +116,25 @@ async fn write<C: TxConnection>(
     table: &str,
     stop: &str,
 ) -> Result<String, Error> {
+    if stop == BEFORE_EFFECT {
+        stop_here(BEFORE_EFFECT).await;
+    }
+    let who = insert(conn.session(), table, stop).await;
+    if stop == AFTER_EFFECT {
+        stop_here(AFTER_EFFECT).await;
+    }
+    Ok(who)
+}
+
+/// Writes the row, and says whose it is.
+async fn insert(session: Session<'_>, table: &str, stop: &str) -> String {
     let who = if stop.is_empty() {
         "survivor"
     } else {
         "victim"
     };
-    if stop == BEFORE_EFFECT {
-        stop_here(BEFORE_EFFECT).await;
-    }
     let insert = AssertSqlSafe(format!("insert into {table} values ('{who}')"));
-    match conn.session() {
+    match session {
         Session::Sqlite(conn) => drop(sqlx::query(insert).execute(conn).await.unwrap()),
         #[cfg(feature = "servers")]
         Session::Postgres(conn) => drop(sqlx::query(insert).execute(conn).await.unwrap()),
@@ -121,10 +142,7 @@ async fn write<C: TxConnection>(
         Session::MySql(conn) => drop(sqlx::query(insert).execute(conn).await.unwrap()),
         _ => panic!("no such database"),
     }
-    if stop == AFTER_EFFECT {
-        stop_here(AFTER_EFFECT).await;
-    }
-    Ok(who.to_owned())
+    who.to_owned()
 }
 
 /// One key for all, which is no constant to the attribute.
@@ -247,5 +265,36 @@ impl Database {
             stop_here(AFTER_COMMIT).await;
         }
         Ok(answer)
+    }
+
+    /// One delivery of a message, up to where the broker would be told.
+    async fn receive(&self, stop: &str) -> Result<String, Error> {
+        let message = self.engine.inbox("crash.inbox").message("7");
+        macro_rules! receive {
+            ($begin:expr) => {{
+                let mut tx = $begin.await.unwrap();
+                let handled = message.receive_in(&mut tx, async |conn| {
+                    Ok::<_, Error>(insert(conn.session(), &self.table, stop).await)
+                });
+                let uncommitted = handled.await;
+                assert!(!uncommitted.must_roll_back());
+                tx.commit().await.unwrap();
+                uncommitted.ended()
+            }};
+        }
+        let received = match &self.pool {
+            Pool::Sqlite(pool) => receive!(pool.begin_with("BEGIN IMMEDIATE")),
+            #[cfg(feature = "servers")]
+            Pool::Postgres(pool) => receive!(pool.begin()),
+            #[cfg(feature = "servers")]
+            Pool::MySql(pool) => receive!(pool.begin()),
+        };
+        if stop == BEFORE_ACK {
+            stop_here(BEFORE_ACK).await;
+        }
+        match received {
+            Received::First(who) | Received::Duplicate(who) => Ok(who),
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -108,6 +108,58 @@ async fn a_crowd_runs_once() {
     }
 }
 
+/// `MySQL` ends a deadlock by rolling one transaction back as a whole, the one that has changed
+/// less: here the one whose reservation waits for the other's.
+#[cfg(feature = "servers")]
+#[tokio::test]
+async fn the_victim_of_a_deadlock_is_told_to_begin_again() {
+    for kind in [Kind::MariaDb, Kind::MySql] {
+        let world = World::new(kind).await;
+        let order = world.order("a", Act::Answer);
+        let mut setup = world.begin().await;
+        let stock = world.table.replace("orders", "stock");
+        setup
+            .execute(&format!("create table {stock} (id int primary key)"))
+            .await;
+        setup
+            .execute(&format!("insert into {stock} values (1)"))
+            .await;
+        setup.commit().await;
+        let take = format!("select id from {stock} where id = 1 for update");
+
+        let mut heavy = world.begin().await;
+        let rows = vec!["('heavy')"; 200].join(", ");
+        heavy
+            .execute(&format!("insert into {} values {rows}", world.table))
+            .await;
+        assert_eq!(heavy.place(&order).await, Ok(42), "{kind:?}");
+        let mut light = world.begin().await;
+        light.execute(&take).await;
+        let goes_on = tokio::spawn(async move {
+            heavy.execute(&take).await;
+            heavy.commit().await;
+        });
+        // Whichever of them waits last, it is this one that is ended.
+        let Err(Failure::Idem(Error::Store(ended))) = light.place(&order).await else {
+            panic!("{kind:?}: there was no deadlock");
+        };
+        goes_on.await.unwrap();
+        assert_eq!(ended.code(), Some("1213"), "{kind:?}");
+        assert_eq!(ended.kind(), StoreErrorKind::Transient, "{kind:?}");
+        let error = Error::from(ended);
+        assert!(error.is_retryable(), "{error}");
+        let says = "rolled the whole transaction back";
+        assert!(error.to_string().contains(says), "{error}");
+        light.rollback().await;
+
+        let mut again = world.begin().await;
+        assert_eq!(again.place(&order).await, Ok(42), "{kind:?}");
+        again.commit().await;
+        assert_eq!(world.rows("a").await, 1, "{kind:?}");
+        assert_eq!(world.records().await, (0, 1), "{kind:?}");
+    }
+}
+
 /// A transaction that did not take the write lock when it began.
 #[tokio::test]
 async fn a_deferred_transaction_of_sqlite_is_told_how_to_begin() {

@@ -172,6 +172,39 @@ async fn a_savepoint_undoes_an_err_and_nothing_else() {
     }
 }
 
+/// Nothing ran, so there is nothing to undo, and what the caller has written stays.
+#[tokio::test]
+async fn a_refusal_with_a_savepoint_leaves_the_transaction_as_it_was() {
+    for &kind in Kind::ALL {
+        let world = World::new(kind).await;
+        let order = world.order("a", Act::Answer);
+        let mut tx = world.begin().await;
+        assert_eq!(tx.tentative(&order).await, Ok(42), "{kind:?}");
+        tx.commit().await;
+
+        let mut tx = world.begin().await;
+        tx.execute(&world.row("before")).await;
+        let other = crate::operation::Order {
+            amount: 43,
+            ..order.clone()
+        };
+        let refused = tx.tentative(&other).await;
+        assert!(
+            matches!(refused, Err(Failure::Idem(Error::PayloadMismatch { .. }))),
+            "{kind:?}: {refused:?}"
+        );
+        tx.execute(&world.row("after")).await;
+        assert_eq!(tx.tentative(&order).await, Ok(42), "{kind:?}: replayed");
+        let next = world.order("b", Act::Answer);
+        assert_eq!(tx.tentative(&next).await, Ok(42), "{kind:?}");
+        tx.commit().await;
+        for key in ["before", "after", "a", "b"] {
+            assert_eq!(world.rows(key).await, 1, "{kind:?}: {key}");
+        }
+        assert_eq!(world.records().await, (0, 2), "{kind:?}");
+    }
+}
+
 /// Gives a transaction back when its task ends in a panic.
 struct Returning(Option<(Tx, tokio::sync::oneshot::Sender<Tx>)>);
 
