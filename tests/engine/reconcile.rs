@@ -101,7 +101,12 @@ async fn what_is_found_is_recorded_and_replayed_and_the_body_never_runs_again() 
     assert_eq!(assert_replayed!(t.scope(charge(2, 4_200, false))), Ok(2));
     // The payload of the first call still counts, which reconcile never saw.
     let other = t.scope(charge(1, 1, false)).await.unwrap_err();
-    assert_eq!(other, Error::PayloadMismatch { differs: vec!["amount".to_owned()] });
+    assert_eq!(
+        other,
+        Error::PayloadMismatch {
+            differs: vec!["amount".to_owned()]
+        }
+    );
     assert_eq!(t.runs(CHARGE), 2);
     assert_eq!(provider.pass(t.engine()).await, Reconciled::default());
     assert_eq!(provider.asked(), 2);
@@ -130,11 +135,13 @@ async fn undecided_it_stays_unknown_waits_longer_each_time_and_does_not_count() 
     let runs = Runs::default();
     let mut pauses = Vec::new();
     for probe in 1..=12 {
-        let pass = t.engine().reconcile(CHARGE, async |_| match runs.add() % 3 {
-            0 => panic!("a probe that panics"),
-            1 => Ok(Recovered::<u64>::Unknown),
-            _ => Err(failed("cannot ask")),
-        });
+        let pass = t
+            .engine()
+            .reconcile(CHARGE, async |_| match runs.add() % 3 {
+                0 => panic!("a probe that panics"),
+                1 => Ok(Recovered::<u64>::Unknown),
+                _ => Err(failed("cannot ask")),
+            });
         assert_eq!(summary(pass.run().await.unwrap()), (0, 0, 1, 0));
         assert_eq!(runs.count(), probe);
         let seen = record(t.engine(), 1).get().await.unwrap().unwrap();
@@ -152,7 +159,10 @@ async fn undecided_it_stays_unknown_waits_longer_each_time_and_does_not_count() 
     let refused = t.scope(charge(1, 4_200, false)).await.unwrap_err();
     assert!(matches!(
         refused,
-        Error::UnknownOutcome { reason: UnknownReason::Undecided, .. }
+        Error::UnknownOutcome {
+            reason: UnknownReason::Undecided,
+            ..
+        }
     ));
     let provider = Provider::default().says(1, Recovered::Done(4_200));
     assert_eq!(summary(provider.pass(t.engine()).await), (1, 0, 0, 0));
@@ -184,7 +194,11 @@ async fn a_panic_stops_nobody_else() {
 async fn the_probe_is_told_what_the_record_tells() {
     let t = Testbed::new().await;
     let key = Arc::new(Mutex::new(String::new()));
-    let call = t.engine().call(CHARGE, &7, DAY).scope("shop").label("order 7");
+    let call = t
+        .engine()
+        .call(CHARGE, &7, DAY)
+        .scope("shop")
+        .label("order 7");
     let call = call.on_error(idem::on_error::Unknown);
     let sent = Arc::clone(&key);
     let body = async move {
@@ -192,7 +206,8 @@ async fn the_probe_is_told_what_the_record_tells() {
         Err::<u64, _>(failed("no answer"))
     };
     call.run(body).await.unwrap_err();
-    let since = std::time::UNIX_EPOCH + Duration::from_micros(t.clock().unix_us().try_into().unwrap());
+    let since =
+        std::time::UNIX_EPOCH + Duration::from_micros(t.clock().unix_us().try_into().unwrap());
     t.clock().advance(Duration::from_secs(90));
 
     let pass = t.engine().reconcile(CHARGE, async |unknown| {
@@ -218,7 +233,10 @@ async fn other_operations_and_records_that_are_not_in_doubt_are_left_alone() {
     let t = Testbed::new().await;
     let other = t.engine().call("reconcile.other", &1, DAY);
     let other = other.on_error(idem::on_error::Unknown);
-    other.run(async { Err::<u64, _>(failed("")) }).await.unwrap_err();
+    other
+        .run(async { Err::<u64, _>(failed("")) })
+        .await
+        .unwrap_err();
     t.scope(charge(1, 1, false)).await.unwrap();
     let provider = Provider::default();
     assert_eq!(provider.pass(t.engine()).await, Reconciled::default());
@@ -239,7 +257,9 @@ async fn a_pass_is_bounded_and_passes_come_round_to_every_record() {
     }
     let mut passes = Vec::new();
     while passes.iter().sum::<u64>() < 10 {
-        let pass = t.engine().reconcile(CHARGE, async |unknown| provider.find(&unknown));
+        let pass = t
+            .engine()
+            .reconcile(CHARGE, async |unknown| provider.find(&unknown));
         let reconciled = pass.limit(3).run().await.unwrap();
         assert_eq!(reconciled.more, passes.len() < 3);
         passes.push(reconciled.done);
@@ -258,7 +278,9 @@ async fn records_that_stay_undecided_do_not_starve_the_others() {
     let provider = Provider::default().says(13, Recovered::Done(1));
     for pass in 0.. {
         assert!(pass < 2_000, "never asked");
-        let pass = t.engine().reconcile(CHARGE, async |unknown| provider.find(&unknown));
+        let pass = t
+            .engine()
+            .reconcile(CHARGE, async |unknown| provider.find(&unknown));
         if pass.limit(2).run().await.unwrap().done == 1 {
             break;
         }
@@ -284,7 +306,14 @@ async fn of_two_processes_one_asks_about_each_record() {
     };
     let (one, two) = tokio::join!(pass(t.engine()), pass(other.engine()));
     assert_eq!(one.done + two.done, 40, "{one:?} {two:?}");
-    assert!(provider.asked.lock().unwrap().values().all(|asked| *asked == 1));
+    assert!(
+        provider
+            .asked
+            .lock()
+            .unwrap()
+            .values()
+            .all(|asked| *asked == 1)
+    );
     assert_eq!(provider.asked(), 40);
 }
 
@@ -391,7 +420,10 @@ async fn a_probe_that_is_paused_past_its_lease_is_refused_once_another_has_asked
         assert_eq!(slow.scope(charge(1, 4_200, false)).await, Ok(7));
         let audit = record(&slow, 1).audit().await.unwrap();
         assert_eq!(audit.last().unwrap().was, idem::record::State::InProgress);
-        assert_eq!(record(&slow, 1).forget("test", "next").await, Ok(Settled::Done));
+        assert_eq!(
+            record(&slow, 1).forget("test", "next").await,
+            Ok(Settled::Done)
+        );
         fail(&slow, 1).await;
     }
 }
@@ -436,7 +468,43 @@ async fn overtaken<F: Future>(meanwhile: impl FnOnce(Engine) -> F) -> (Reconcile
     };
     let (reconciled, ()) = tokio::join!(pass.run(), between);
     idle(&engine).await;
+    // The renewal thread gives it back.
+    let running = async || {
+        let filter = Filter::new(Standing::InProgress);
+        let running = other.admin().unwrap().list(&filter).await.unwrap();
+        !running.records.is_empty()
+    };
+    while running().await {
+        tokio::task::yield_now().await;
+    }
     (reconciled.unwrap(), probes.count(), other)
+}
+
+#[tokio::test]
+async fn a_page_that_is_old_is_not_acted_on() {
+    let store = Faulty::default();
+    let engine = crate::engine(store.clone()).await;
+    for order in 1..=50 {
+        fail(&engine, order).await;
+    }
+    // While the first is asked about, somebody releases all others.
+    let probes = Runs::default();
+    let before = store.reserves();
+    let pass = engine.reconcile(CHARGE, async |unknown| {
+        probes.add();
+        for order in 1..=50 {
+            let record = record(&engine, order);
+            if record.id()? != unknown.record_id() {
+                assert_eq!(record.release("ada", "not sent").await, Ok(Settled::Done));
+            }
+        }
+        Ok::<_, Error>(Recovered::Done(1_u64))
+    });
+    let (done, not_done, unknown, skipped) = summary(pass.run().await.unwrap());
+    assert_eq!((done, not_done, unknown), (1, 0, 0));
+    // Those behind the place where it began are on its first page.
+    assert!(skipped <= 49);
+    assert_eq!((probes.count(), store.reserves() - before), (1, 1));
 }
 
 #[tokio::test]
@@ -500,9 +568,9 @@ async fn what_was_settled_is_in_the_audit_with_who_when_and_why() {
     assert_eq!(undecided.audit().await, Ok(vec![]), "nothing was settled");
 
     t.clock().advance(DAY);
-    let pass = t.engine().reconcile(CHARGE, async |_| {
-        Ok::<_, Error>(Recovered::Done(3_u64))
-    });
+    let pass = t
+        .engine()
+        .reconcile(CHARGE, async |_| Ok::<_, Error>(Recovered::Done(3_u64)));
     let pass = pass.by("reconcile@pod-7").keep(DAY).run().await.unwrap();
     assert_eq!(pass.done, 1);
     let audit = undecided.audit().await.unwrap();
@@ -577,7 +645,11 @@ async fn a_record_whose_takeovers_are_used_up_is_left_to_people() {
     let t = Testbed::with(|builder| builder.max_takeovers(1)).await;
     unknown(&t, 1).await;
     let rerun = || {
-        let call = t.engine().call(CHARGE, &2, DAY).scope("shop").label("order 2");
+        let call = t
+            .engine()
+            .call(CHARGE, &2, DAY)
+            .scope("shop")
+            .label("order 2");
         let call = call.on_unknown(OnUnknown::Rerun);
         call.on_error(idem::on_error::Unknown)
             .run(async { Err::<u64, _>(failed("")) })
@@ -643,14 +715,21 @@ async fn an_answer_that_cannot_be_kept_makes_a_tombstone() {
         let call = t.engine().call("reconcile.float", &1, DAY);
         call.on_error(idem::on_error::Unknown)
     };
-    call().run(async { Err::<f64, _>(failed("")) }).await.unwrap_err();
+    call()
+        .run(async { Err::<f64, _>(failed("")) })
+        .await
+        .unwrap_err();
     let pass = t.engine().reconcile("reconcile.float", async |_| {
         Ok::<_, Error>(Recovered::Done(f64::NAN))
     });
     assert_eq!(summary(pass.run().await.unwrap()), (1, 0, 0, 0));
     let reason = TombstoneReason::NotDecodable;
     let answer = call().run(async { Ok::<f64, Error>(1.0) }).await;
-    assert_eq!(answer, Err(Error::NotReplayable { reason }), "done, not run");
+    assert_eq!(
+        answer,
+        Err(Error::NotReplayable { reason }),
+        "done, not run"
+    );
 }
 
 #[tokio::test]
@@ -679,7 +758,7 @@ async fn a_pass_can_be_spawned() {
     let provider = Provider::default().says(1, Recovered::Done(1));
     let engine = t.engine().clone();
     let pass = tokio::spawn(async move {
-        let pass = engine.reconcile(CHARGE, async move |unknown: Unknown| {
+        let pass = engine.reconcile(CHARGE, async |unknown| {
             tokio::task::yield_now().await;
             provider.find(&unknown)
         });

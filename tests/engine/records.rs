@@ -69,8 +69,9 @@ async fn a_resolved_record_is_replayed_to_the_function_as_that_answer() {
     let t = Testbed::new().await;
     lost(&t, 1).await;
     t.lapse();
-    let settled = record(t.engine(), 1).resolve(Answer::Ok(4_200), "ada", "charged");
-    assert_eq!(settled.await, Ok(Settled::Done));
+    let record = record(t.engine(), 1);
+    let settled = record.resolve(Answer::Ok(4_200), "ada", "charged").await;
+    assert_eq!(settled, Ok(Settled::Done));
     assert_eq!(assert_replayed!(t.scope(pay(1, 4_200))), Ok(4_200));
     // The payload is still compared.
     let other = t.scope(pay(1, 1)).await.unwrap_err();
@@ -135,11 +136,27 @@ async fn an_answer_that_json_cannot_give_back_is_refused_and_nothing_is_changed(
     let long = "x".repeat(60);
     let refused = [
         misuse(record.resolve(Ok::<_, ()>(f64::NAN), "ada", "why").await),
-        misuse(record.resolve(Ok::<_, ()>(Some(None::<u8>)), "ada", "why").await),
+        misuse(
+            record
+                .resolve(Ok::<_, ()>(Some(None::<u8>)), "ada", "why")
+                .await,
+        ),
         misuse(record.resolve(Ok::<_, ()>(OneWay(7)), "ada", "why").await),
-        misuse(record.resolve(Ok::<_, ()>(long.clone()), "ada", "why").await),
-        misuse(record.resolve(Err::<(), _>(f64::INFINITY), "ada", "why").await),
-        misuse(record.resolve_json(&format!("\"{long}\""), "ada", "why").await),
+        misuse(
+            record
+                .resolve(Ok::<_, ()>(long.clone()), "ada", "why")
+                .await,
+        ),
+        misuse(
+            record
+                .resolve(Err::<(), _>(f64::INFINITY), "ada", "why")
+                .await,
+        ),
+        misuse(
+            record
+                .resolve_json(&format!("\"{long}\""), "ada", "why")
+                .await,
+        ),
         misuse(record.resolve_json("", "ada", "why").await),
         misuse(record.resolve_json("1 2", "ada", "why").await),
         misuse(record.resolve_json("1}", "ada", "why").await),
@@ -415,7 +432,10 @@ async fn the_front_of_a_tiered_store_forgets_too() {
         let call = engine.call("records.tiered", &1, DAY);
         call.run(async move { Ok::<_, Error>(runs.add()) })
     };
-    assert_eq!((call().await, call().await, call().await), (Ok(1), Ok(1), Ok(1)));
+    assert_eq!(
+        (call().await, call().await, call().await),
+        (Ok(1), Ok(1), Ok(1))
+    );
     let record = engine.record("records.tiered").key(&1);
     assert_eq!(record.forget("ada", "why").await, Ok(Settled::Done));
     assert_eq!(call().await, Ok(2));
@@ -518,8 +538,8 @@ async fn age_is_counted_from_what_fits_the_standing_and_pages_are_filled() {
 async fn a_record_is_found_by_its_first_digits() {
     let t = Testbed::new().await;
     let mut ids = Vec::new();
-    // More than 16^4 / 365 records: some share their first four digits.
-    for order in 0..2_000 {
+    // So many that some share their first four digits.
+    for order in 0..600 {
         let call = t.engine().call("records.find", &order, DAY);
         let (_, outcome) = call.run_detailed(async { Answer::Ok(1) }).await;
         ids.push(outcome.record.unwrap());
@@ -632,10 +652,16 @@ async fn a_record_is_found_wherever_it_stands() {
     let failed = || Refused::Declined(String::new());
     let call = |key: u32| engine.call("records.stand", &key, DAY);
     let unknown = call(2).on_error(idem::on_error::Unknown);
-    unknown.run(async { Answer::Err(failed()) }).await.unwrap_err();
+    unknown
+        .run(async move { Answer::Err(failed()) })
+        .await
+        .unwrap_err();
     assert_eq!(find(2).await, Some(Standing::Unknown));
     let released = call(3).on_error(idem::on_error::Release);
-    released.run(async { Answer::Err(failed()) }).await.unwrap_err();
+    released
+        .run(async move { Answer::Err(failed()) })
+        .await
+        .unwrap_err();
     assert_eq!(find(3).await, Some(Standing::Released));
     running.abort();
 }

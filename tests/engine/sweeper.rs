@@ -63,7 +63,10 @@ async fn it_sweeps_again_and_again_in_batches() {
         assert!((pass..=2 * pass).contains(&passes), "{pass}: {passes}");
         assert_eq!(sweeper.swept().rows, 2_500 + 10 * (pass - 1));
     }
-    assert!(sweeper.swept().passes > 20, "not all of them at the full time");
+    assert!(
+        sweeper.swept().passes > 20,
+        "not all of them at the full time"
+    );
     assert!(sweeper.is_running());
     assert_eq!(engine.stats(), Stats::default(), "no work of the engine's");
 }

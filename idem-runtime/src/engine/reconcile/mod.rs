@@ -70,9 +70,10 @@ impl Engine {
     /// operation, and records what it says: for a background task, so that no
     /// caller has to come and wait for it.
     ///
-    /// `probe` gets each [`Unknown`] record, one after the other, and says
+    /// `probe` gets each [`Unknown`] record, one after the other, and says what
+    /// follows. It may borrow: write `async |unknown| …`, without `move`.
     ///
-    /// | | then |
+    /// | it says | then |
     /// |---|---|
     /// | `Ok(Recovered::Done(answer))` | the answer is recorded, and replayed to every caller |
     /// | `Ok(Recovered::NotDone)` | the record is released: the next caller runs the body |
@@ -127,13 +128,14 @@ impl Engine {
     /// # assert_eq!(charge().run(async { Ok(0) }).await?, 4_200);
     /// # Ok(()) }
     /// ```
-    pub fn reconcile<T, E, P>(
+    pub fn reconcile<T, E, P, F>(
         &self,
         operation: impl Into<Cow<'static, str>>,
         probe: P,
     ) -> Reconcile<P>
     where
-        P: AsyncFn(Unknown) -> Result<Recovered<T>, E>,
+        P: FnMut(Unknown) -> F,
+        F: Future<Output = Result<Recovered<T>, E>>,
     {
         Reconcile {
             engine: self.clone(),
@@ -186,9 +188,10 @@ impl<P> Reconcile<P> {
     ///
     /// # Panics
     /// If the store or a `Serialize` does.
-    pub async fn run<T, E>(self) -> Result<Reconciled, Error>
+    pub async fn run<T, E, F>(mut self) -> Result<Reconciled, Error>
     where
-        P: AsyncFn(Unknown) -> Result<Recovered<T>, E>,
+        P: FnMut(Unknown) -> F,
+        F: Future<Output = Result<Recovered<T>, E>>,
         T: Serialize + DeserializeOwned,
     {
         let engine = Arc::clone(&self.engine.inner);
@@ -220,7 +223,7 @@ impl<P> Reconcile<P> {
                     continue;
                 };
                 left -= 1;
-                let verdict = ask(&attempt, since_us, &self.probe).await;
+                let verdict = ask(&attempt, since_us, &mut self.probe).await;
                 reconciled.add(settle(attempt, verdict, &terms).await?);
             }
         }

@@ -68,9 +68,10 @@ impl Unknown {
 
 /// Runs the probe, inside the context of its attempt. What it finds is written
 /// down at once, so that it need not be sent anywhere.
-pub(super) async fn ask<T, E, P>(attempt: &Attempt, since_us: i64, probe: &P) -> Verdict
+pub(super) async fn ask<T, E, P, F>(attempt: &Attempt, since_us: i64, probe: &mut P) -> Verdict
 where
-    P: AsyncFn(Unknown) -> Result<Recovered<T>, E>,
+    P: FnMut(Unknown) -> F,
+    F: Future<Output = Result<Recovered<T>, E>>,
     T: Serialize + DeserializeOwned,
 {
     let (engine, state) = (&attempt.engine, &attempt.state);

@@ -49,6 +49,9 @@ async fn take_over(
     record: Record,
     released_us: Option<i64>,
 ) -> Result<Option<Attempt>, StoreError> {
+    if !is_as_seen(engine, &record).await? {
+        return Ok(None);
+    }
     if is_left_behind(&record) && !mark(engine, &record).await? {
         return Ok(None);
     }
@@ -67,12 +70,26 @@ async fn take_over(
         telemetry::won(&prepared.operation, prepared.id(), &won);
     }
     let attempt = Attempt::start(engine, &prepared, holder, won, sent_us, None);
-    // Released or forgotten meanwhile it is the next caller's, who has a body;
-    // and after a reply that took longer than the lease it is anybody's.
+    // Released or forgotten at this very moment it is the next caller's, who has a
+    // body; and after a reply that took longer than the lease it is anybody's.
     if !doubt || !attempt.is_current().await || engine.is_closing() {
         return Ok(None);
     }
     Ok(Some(attempt))
+}
+
+/// Whether nobody has changed it since its page was read, which may be many
+/// probes ago. A reservation would also win what was released meanwhile, and
+/// until that is given back a caller with another payload would be refused.
+async fn is_as_seen(engine: &Inner, record: &Record) -> Result<bool, StoreError> {
+    let Some(admin) = engine.store.admin() else {
+        return Ok(false);
+    };
+    let limit = engine.limits.store_timeout;
+    let looked = engine.store_call("look", limit, admin.get(&record.id));
+    let seen = looked.await?;
+    Ok(seen
+        .is_some_and(|seen| (seen.record.fence, seen.record.state) == (record.fence, record.state)))
 }
 
 /// Whether a transaction left it behind, so that nobody can take it over.
