@@ -72,6 +72,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`admin`] | records from code: what is stuck, and settling it |
 //! | [`store`] | the contract of a store, and the stores |
 //! | [`record`], [`transition`] | the row, and who may change it into what |
 //! | [`canonical`], [`identity`] | how arguments become digests |
@@ -138,6 +139,9 @@ struct TestingGuide;
 #[cfg(all(doctest, feature = "macros", feature = "testing"))]
 #[doc = include_str!("../../docs/recovery.md")]
 struct RecoveryGuide;
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../docs/operations.md")]
+struct OperationsGuide;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../docs/custom-store.md")]
 struct CustomStoreGuide;
@@ -165,6 +169,7 @@ struct LeavingGuide;
 
 #[doc(hidden)]
 pub mod __private;
+pub mod admin;
 mod answer;
 mod backoff;
 mod batch;
