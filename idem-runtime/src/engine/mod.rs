@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod conclude;
 pub(crate) mod driver;
 mod enter;
+mod observe;
 mod operations;
 mod plain;
 #[cfg(feature = "testing")]
@@ -14,6 +15,7 @@ pub(crate) mod renewal;
 pub(crate) mod site;
 pub(crate) mod steps;
 mod tracker;
+mod waiting;
 mod within;
 
 use std::time::Duration;
