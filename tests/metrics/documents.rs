@@ -8,8 +8,8 @@ use idem::Engine;
 use idem::store::MemoryStore;
 use idem::telemetry::names::{ENDS, Kind, LABELS, METRICS, Metric, OUTCOMES, STEPS, Unit};
 
-use crate::alone;
 use crate::recorder::{Recorded, Series};
+use crate::{DAY, alone};
 
 fn document(name: &str) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
@@ -161,6 +161,39 @@ fn alerts_are_about_metrics_that_exist() {
     ] {
         assert!(named.contains(needed), "no alert is about {needed}");
     }
+}
+
+#[tokio::test]
+async fn what_alerts_wait_for_begins_at_zero() {
+    let _turn = alone().await;
+    let recorded = Recorded::start();
+    let engine = Engine::builder(MemoryStore::new()).build().await.unwrap();
+    let call = engine.call("documents.zero", &1, DAY);
+    call.run(async { Ok::<_, idem::Error>(1) }).await.unwrap();
+    let series = recorded.series();
+    let alerts = document("alerts.yaml");
+    let expressions = alerts.lines().filter_map(|line| line.split_once("expr: "));
+    let mut begun = 0;
+    for (name, matchers) in expressions.flat_map(|(_, expression)| selectors(expression)) {
+        // The first event of such a series must be seen.
+        if !alerts.contains(&format!("increase({name}")) {
+            continue;
+        }
+        let value = matchers.split_once(['=']).map(|(_, value)| value);
+        let values = value.unwrap_or("").trim_matches(['~', '"']).split('|');
+        for value in values {
+            begun += 1;
+            let fits = |(of, labels): &Series| {
+                let ours =
+                    |(label, of): &(String, String)| label != "operation" || of == "documents.zero";
+                of == name
+                    && labels.iter().all(ours)
+                    && (value.is_empty() || labels.iter().any(|(_, found)| found == value))
+            };
+            assert!(series.iter().any(fits), "{name} {value} has no zero");
+        }
+    }
+    assert!(begun >= 9, "{begun}");
 }
 
 /// The cells of every table row whose first one is code.

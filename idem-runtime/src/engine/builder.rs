@@ -169,6 +169,7 @@ impl EngineBuilder {
         let meta = self.pin(&identity).await?;
         let renewals = Renewals::start(Arc::clone(&self.store), Arc::clone(&self.clock)).await?;
         telemetry::describe();
+        telemetry::begin();
         telemetry::started(&self.store, &self.namespace, &self.limits, &findings, &meta);
         Ok(Engine {
             inner: Arc::new(Inner {

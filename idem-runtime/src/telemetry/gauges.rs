@@ -22,6 +22,46 @@ pub(crate) fn describe() {
     }
 }
 
+/// Begins the counters of rare events at zero, with the first engine: a rate sees
+/// no first event in a series that begins with it.
+pub(crate) fn begin() {
+    #[cfg(feature = "metrics")]
+    {
+        metrics::counter!(names::RENEWAL_FAILURES).increment(0);
+        metrics::counter!(names::SWEPT).increment(0);
+        for step in names::STEPS {
+            for kind in ["permanent", "misconfigured"] {
+                let counter =
+                    metrics::counter!(names::STORE_ERRORS, "step" => *step, "kind" => kind);
+                counter.increment(0);
+            }
+        }
+    }
+}
+
+/// The same for those of an operation, with its first call.
+pub(crate) fn begin_operation(operation: &str) {
+    #[cfg(feature = "metrics")]
+    {
+        let operation = std::sync::Arc::<str>::from(operation);
+        let of = || std::sync::Arc::clone(&operation);
+        for rare in [
+            names::TAKEOVERS,
+            names::LEASES_LOST,
+            names::OVERDUE,
+            names::BACKGROUND,
+        ] {
+            metrics::counter!(rare, "operation" => of()).increment(0);
+        }
+        for end in ["unknown", "superseded", "not_recorded"] {
+            metrics::counter!(names::ATTEMPTS, "operation" => of(), "end" => end).increment(0);
+        }
+        metrics::counter!(names::CALLS, "operation" => of(), "outcome" => "unknown").increment(0);
+    }
+    #[cfg(not(feature = "metrics"))]
+    let _ = operation;
+}
+
 /// A piece of work begins or ends. All engines of a process add to one gauge.
 pub(crate) fn moved(gauge: &'static str, up: bool) {
     #[cfg(feature = "metrics")]
