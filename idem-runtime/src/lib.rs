@@ -80,7 +80,7 @@
 //! | `transaction` | calls in their caller's transaction (features of databases) |
 //! | [`inbox`](mod@inbox) | messages of a queue, each handled once |
 //! | [`http`] | the layer for `Idempotency-Key`, parts for handlers (feature `http`) |
-//! | [`telemetry`] | the names of metrics, spans and events |
+//! | [`telemetry`] | metrics, spans and events, and their names |
 //! | [`fault`] | named points at which tests stop or kill a call |
 //!
 //! Calls without an annotated function start at [`Engine::call`]; a body asks
@@ -99,7 +99,7 @@
 //! | `redis` | no | `RedisStore`, for one server or a cluster |
 //! | `http` | no | [`http`]: the layer for the `Idempotency-Key` header |
 //! | `axum` | no | extractors, a codec for responses, errors as responses |
-//! | `metrics` | yes | counters and histograms through the `metrics` facade |
+//! | `metrics` | yes | counters, gauges and histograms through the `metrics` facade |
 //! | `testing` | no | for tests: a manual clock, fault points, the conformance suite of stores; no semver promise |
 //!
 //! # Cancel safety

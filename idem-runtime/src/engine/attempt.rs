@@ -43,6 +43,8 @@ pub(crate) struct AttemptState {
     undecided: AtomicBool,
     /// The probe found the answer.
     recovered: AtomicBool,
+    /// It was counted as unknown.
+    unknown: AtomicBool,
     /// It lives and dies with its caller's transaction, without a lease.
     in_transaction: bool,
     /// Records of inner calls that found no answer.
@@ -75,6 +77,7 @@ impl AttemptState {
             probed: AtomicBool::new(false),
             undecided: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
+            unknown: AtomicBool::new(false),
             in_transaction: true,
             steps: Steps::default(),
             taints: Mutex::default(),
@@ -161,6 +164,11 @@ impl AttemptState {
 
     pub(crate) fn is_recovered(&self) -> bool {
         self.recovered.load(Ordering::SeqCst)
+    }
+
+    /// Whether nobody has said yet that its outcome is unknown.
+    pub(crate) fn is_first_unknown(&self) -> bool {
+        !self.unknown.swap(true, Ordering::SeqCst)
     }
 
     /// Notes that an inner call found no answer.
@@ -253,6 +261,7 @@ impl Attempt {
             probed: AtomicBool::new(false),
             undecided: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
+            unknown: AtomicBool::new(false),
             in_transaction: false,
             taints: Mutex::default(),
             steps: Steps::default(),
@@ -301,6 +310,7 @@ impl Drop for Attempt {
         };
         match self.state.phase() {
             Phase::Reserved => {
+                crate::telemetry::given_back(&self.state);
                 let request = self.state.give_back();
                 self.engine.renewals.give_back(request, until, true);
             }

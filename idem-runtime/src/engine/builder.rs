@@ -168,6 +168,8 @@ impl EngineBuilder {
         let findings = self.check_store().await?;
         let meta = self.pin(&identity).await?;
         let renewals = Renewals::start(Arc::clone(&self.store), Arc::clone(&self.clock)).await?;
+        telemetry::describe();
+        telemetry::begin();
         telemetry::started(&self.store, &self.namespace, &self.limits, &findings, &meta);
         Ok(Engine {
             inner: Arc::new(Inner {
@@ -181,9 +183,9 @@ impl EngineBuilder {
                 #[cfg(feature = "testing")]
                 rehearsal: super::rehearsal::Rehearsal::default(),
                 operations: Operations::default(),
-                attempts: Tracker::default(),
+                attempts: Tracker::shown_as(telemetry::names::HELD),
                 tasks: Tracker::default(),
-                waiters: Tracker::default(),
+                waiters: Tracker::shown_as(telemetry::names::WAITING),
                 closing: AtomicBool::new(false),
                 closed: Notify::new(),
                 drained: AtomicBool::new(false),

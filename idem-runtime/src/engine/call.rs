@@ -304,7 +304,7 @@ impl Call {
     }
 
     /// Returns the operation's name.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &Cow<'static, str> {
         &self.name
     }
 

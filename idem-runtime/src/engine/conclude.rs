@@ -95,7 +95,7 @@ pub(crate) async fn tell(attempt: Attempt, end: End) -> (Told, Option<crate::sin
             Err(error) => {
                 // Trying again will not help: the lease lapses, and the record
                 // says truthfully that the outcome is unknown.
-                telemetry::not_recorded(&attempt.state, end.step(), &error);
+                telemetry::never_told(&attempt.state, end.step(), &error);
                 return (Told::Unconfirmed, attempt.end());
             }
         }
@@ -119,7 +119,7 @@ async fn keep_telling(attempt: Attempt, end: End) {
             }
             Err(error) if error.kind() != StoreErrorKind::Permanent => {}
             Err(error) => {
-                telemetry::not_recorded(&attempt.state, end.step(), &error);
+                telemetry::never_told(&attempt.state, end.step(), &error);
                 attempt.end();
                 return;
             }
@@ -132,8 +132,8 @@ fn told(
     end: &End,
     written: Written,
 ) -> (Told, Option<crate::singleflight::Lead>) {
-    telemetry::ended(&attempt.state, end);
     if written.is_done() {
+        telemetry::ended(&attempt.state, end);
         return (Told::Yes, attempt.end());
     }
     telemetry::superseded(&attempt.state, end.step());

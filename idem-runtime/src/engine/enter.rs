@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::attempt::Attempt;
 use super::call::Prepared;
+use super::waiting::Waiting;
 use super::{Inner, MAX_RETRY_AFTER};
 use crate::backoff;
 use crate::clock::{from_micros, micros};
@@ -312,6 +313,7 @@ pub(crate) async fn read_recorded(
                     claim,
                     fence: won.fence,
                 };
+                telemetry::won(&prepared.operation, prepared.id(), &won);
                 drop(Attempt::start(engine, prepared, holder, won, sent_us, None));
                 return None;
             }
@@ -340,7 +342,7 @@ struct Wait<'a> {
     /// None rejects at once.
     deadline: Option<Instant>,
     pauses: u32,
-    waiting: Option<super::tracker::Tracked>,
+    waiting: Option<Waiting>,
 }
 
 impl<'a> Wait<'a> {
@@ -432,10 +434,7 @@ impl<'a> Wait<'a> {
     /// Counts this call as a waiter, unless there are too many.
     fn admit(&mut self) -> bool {
         if self.waiting.is_none() {
-            self.waiting = self
-                .engine
-                .waiters
-                .track_below(self.engine.limits.max_waiters);
+            self.waiting = Waiting::admit(self.engine, &self.prepared.operation);
         }
         self.waiting.is_some()
     }

@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod conclude;
 pub(crate) mod driver;
 mod enter;
+mod observe;
 mod operations;
 mod plain;
 mod reconcile;
@@ -17,6 +18,7 @@ pub(crate) mod steps;
 mod sweep;
 mod sweeper;
 mod tracker;
+mod waiting;
 mod within;
 
 use std::time::Duration;

@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry;
 use super::site::Site;
 use crate::error::Error;
 use crate::sync::{Mutex, lock};
+use crate::telemetry;
 
 /// File, line and column of an annotated function. A copy that another macro
 /// pasted has the same.
@@ -41,7 +42,10 @@ impl Operations {
             Some(operation) => operation,
             None => match operations.entry(name.to_owned()) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(slot) => slot.insert(Operation::default()),
+                Entry::Vacant(slot) => {
+                    telemetry::begin_operation(name);
+                    slot.insert(Operation::default())
+                }
             },
         };
         // A plain call has no place of its own.

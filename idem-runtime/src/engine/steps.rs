@@ -133,7 +133,7 @@ impl Running {
         match work.await {
             Spawned::Done(Ok(written)) if written.is_done() => Ok(()),
             Spawned::Done(Ok(_)) => {
-                telemetry::superseded(&self.state, "step");
+                telemetry::not_held(&self.state, "step");
                 Err(Error::Superseded)
             }
             Spawned::Done(Err(error)) => Err(error.into()),

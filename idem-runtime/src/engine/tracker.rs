@@ -1,6 +1,7 @@
 //! What the engine has running, for `stats` and `shutdown`.
 
 use crate::sync::{Arc, AtomicUsize, Notify, Ordering};
+use crate::telemetry;
 
 /// Counts pieces of work.
 #[derive(Debug, Clone, Default)]
@@ -10,6 +11,8 @@ pub(crate) struct Tracker(Arc<Counts>);
 struct Counts {
     running: AtomicUsize,
     idle: Notify,
+    /// The metric that shows it.
+    gauge: Option<&'static str>,
 }
 
 /// One piece of work, until dropped.
@@ -17,8 +20,22 @@ struct Counts {
 pub(crate) struct Tracked(Arc<Counts>);
 
 impl Tracker {
+    pub(crate) fn shown_as(gauge: &'static str) -> Self {
+        Self(Arc::new(Counts {
+            gauge: Some(gauge),
+            ..Counts::default()
+        }))
+    }
+
     pub(crate) fn track(&self) -> Tracked {
         self.0.running.fetch_add(1, Ordering::SeqCst);
+        self.tracked()
+    }
+
+    fn tracked(&self) -> Tracked {
+        if let Some(gauge) = self.0.gauge {
+            telemetry::moved(gauge, true);
+        }
         Tracked(Arc::clone(&self.0))
     }
 
@@ -30,7 +47,7 @@ impl Tracker {
                 (running < limit).then_some(running + 1)
             })
             .ok()
-            .map(|_| Tracked(Arc::clone(&self.0)))
+            .map(|_| self.tracked())
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -54,6 +71,9 @@ impl Tracker {
 
 impl Drop for Tracked {
     fn drop(&mut self) {
+        if let Some(gauge) = self.0.gauge {
+            telemetry::moved(gauge, false);
+        }
         if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.idle.notify_waiters();
         }

@@ -93,7 +93,7 @@ const TTL: Duration = Duration::from_secs(14 * 86_400);
 ///
 /// Make one at start-up, and clone it into each worker: it is cheap, and holds
 /// no connection.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "call `receive`"]
 pub struct Inbox<P = Unknown> {
     engine: Option<Engine>,
@@ -104,6 +104,15 @@ pub struct Inbox<P = Unknown> {
     on_in_progress: OnInProgress,
     on_unknown: OnUnknown,
     policy: P,
+}
+
+impl<P> std::fmt::Debug for Inbox<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Never the scope: it is the user's.
+        f.debug_struct("Inbox")
+            .field("consumer", &self.consumer)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Makes the inbox of a consumer, on the engine that an annotated function would

@@ -13,6 +13,8 @@ use std::task::{Context as TaskContext, Poll};
 
 pub(crate) use self::typed::ops;
 pub use self::within::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
+use tracing::Instrument as _;
+
 use super::attempt::{Attempt, Phase};
 use super::call::Call;
 use crate::context::{self, Context};
@@ -20,6 +22,7 @@ use crate::fault;
 use crate::outcome::{self, Outcome};
 use crate::panic::{CatchPanic, Panic};
 use crate::sync::Arc;
+use crate::telemetry::Watch;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -42,13 +45,19 @@ trait Driver<R>: Send + Sync {
     /// Runs the body in a task of its own.
     fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Boxed<Finished<R>>;
     /// Takes the reservation for a body that runs in its caller's task.
-    fn enter(self: Arc<Self>, call: Call) -> Boxed<Entered<R>>;
+    fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<R>>;
     /// Tells the store how that body ended.
-    fn settle(self: Arc<Self>, attempt: Attempt, ended: Result<R, Panic>) -> Boxed<Finished<R>>;
+    fn settle(
+        self: Arc<Self>,
+        attempt: Attempt,
+        ended: Result<R, Panic>,
+        watch: Arc<Watch>,
+    ) -> Boxed<Finished<R>>;
     /// Takes the reservation in the caller's transaction.
     fn enter_in<'s>(
         self: Arc<Self>,
         call: Call,
+        watch: Arc<Watch>,
         within: Within,
         session: crate::transaction::Session<'s>,
     ) -> within::OnSession<'s, Entered<R, within::TxAttempt>>;
@@ -57,6 +66,7 @@ trait Driver<R>: Send + Sync {
         self: Arc<Self>,
         attempt: within::TxAttempt,
         ended: Result<R, Panic>,
+        watch: Arc<Watch>,
         session: crate::transaction::Session<'s>,
     ) -> within::OnSession<'s, Finished<R>>;
 }
@@ -74,6 +84,8 @@ struct Finished<R> {
     outcome: Outcome,
     /// What an enclosing attempt must know.
     taint: Taint,
+    /// What the call is counted as.
+    counted: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +99,35 @@ enum Taint {
 }
 
 impl<R> Finished<R> {
+    fn new(result: Result<R, Panic>, outcome: Outcome, taint: Taint) -> Self {
+        let counted = outcome.how.name();
+        Self {
+            result,
+            outcome,
+            taint,
+            counted,
+        }
+    }
+
+    /// Of a call without a key, when its body has ended.
+    fn unprotected(result: Result<R, Panic>) -> Self {
+        Self::new(result, Outcome::unprotected(), Taint::None)
+    }
+
+    /// Says that only a probe ran, which came to no decision.
+    fn undecided(self) -> Self {
+        Self {
+            counted: "undecided",
+            ..self
+        }
+    }
+
+    /// Counts the call, before its caller gets the answer.
+    fn counted(self, watch: &Watch) -> Self {
+        watch.end(self.counted, &self.outcome);
+        self
+    }
+
     /// Returns the answer to the caller, in the caller's own task.
     fn give(self, parent: Option<&Context>) -> R {
         if let Some(parent) = parent {
@@ -160,8 +201,17 @@ async fn enter_and_run<R, F>(call: Call, ops: Ops<R>, body: Pin<&mut F>) -> R
 where
     F: Future<Output = R>,
 {
+    let watch = Watch::begin(call.name());
+    let span = watch.span();
+    enter_watched(call, watch, ops, body).instrument(span).await
+}
+
+async fn enter_watched<R, F>(call: Call, watch: Arc<Watch>, ops: Ops<R>, body: Pin<&mut F>) -> R
+where
+    F: Future<Output = R>,
+{
     let parent = context::current();
-    let entered = Arc::clone(&ops.0).enter(call).await;
+    let entered = Arc::clone(&ops.0).enter(call, Arc::clone(&watch)).await;
     let finished = match entered {
         Entered::Finished(finished) => finished,
         Entered::Unprotected => {
@@ -171,7 +221,7 @@ where
         }
         Entered::Won(attempt) => {
             let ended = run(&attempt, body, parent.as_ref()).await;
-            ops.0.settle(attempt, ended).await
+            ops.0.settle(attempt, ended, watch).await
         }
     };
     finished.give(parent.as_ref())

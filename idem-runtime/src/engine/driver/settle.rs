@@ -49,10 +49,14 @@ where
                 });
                 let (told, lead) = tell(attempt, end).await;
                 drop(lead);
-                return Finished {
-                    result: Err(panic),
-                    outcome: Outcome::executed(&state, told == Told::Yes),
-                    taint: Taint::Set(Some(state.holder.id)),
+                let outcome = Outcome::executed(&state, told == Told::Yes);
+                let finished =
+                    Finished::new(Err(panic), outcome, Taint::Set(Some(state.holder.id)));
+                // The probe did, and the body did not run.
+                return if probing {
+                    finished.undecided()
+                } else {
+                    finished
                 };
             }
         };
@@ -102,21 +106,18 @@ where
         let state = Arc::clone(&attempt.state);
         let (told, lead) = tell(attempt, end).await;
         drop(lead);
-        let undecided = state.is_undecided();
-        Finished {
-            result: Ok(result),
-            outcome: if undecided {
-                Outcome::refused(Some(state.holder.id))
-            } else {
-                Outcome::executed(&state, told == Told::Yes)
-            },
-            // What came up inside of it comes up in its caller.
-            taint: if undecided || state.is_tainted() {
-                Taint::Set(Some(state.holder.id))
-            } else {
-                Taint::None
-            },
+        // What came up inside of it comes up in its caller.
+        let taint = if state.is_undecided() || state.is_tainted() {
+            Taint::Set(Some(state.holder.id))
+        } else {
+            Taint::None
+        };
+        if state.is_undecided() {
+            let outcome = Outcome::refused(Some(state.holder.id));
+            return Finished::new(Ok(result), outcome, taint).undecided();
         }
+        let outcome = Outcome::executed(&state, told == Told::Yes);
+        Finished::new(Ok(result), outcome, taint)
     }
 
     /// Encodes what is to be recorded, and reads it back.
@@ -178,12 +179,7 @@ where
             }));
         }
         let outcome = Outcome::executed(&state, told == Told::Yes);
-        crate::telemetry::call(&state.prepared.operation, outcome.how);
-        Finished {
-            result: Ok(self.give(kept)),
-            outcome,
-            taint: Taint::Clear(id),
-        }
+        Finished::new(Ok(self.give(kept)), outcome, Taint::Clear(id))
     }
 
     async fn encode(&self, result: Result<T, E>, limit: usize) -> (Own<T, E, P::Kept>, Kept) {

@@ -4,6 +4,8 @@ use std::any::TypeId;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
+use tracing::Instrument as _;
+
 use super::within::{OnSession, TxAttempt};
 use super::{Boxed, Driver, Entered, Finished, Ops, Taint, run};
 use crate::answer::{ErrorMapping, ErrorPolicy};
@@ -20,6 +22,7 @@ use crate::panic::Panic;
 use crate::record::TombstoneReason;
 use crate::singleflight::Landed;
 use crate::sync::Arc;
+use crate::telemetry::Watch;
 
 /// Makes the typed half for one return type.
 pub(crate) fn ops<T, E, C, P, M>(policy: P, map: M) -> Ops<Result<T, E>>
@@ -60,53 +63,24 @@ where
         body: Boxed<Result<T, E>>,
     ) -> Boxed<Finished<Result<T, E>>> {
         Box::pin(async move {
-            let (engine, prepared, parent) = match self.open(call) {
-                Opened::Ready(engine, prepared, parent) => (engine, prepared, parent),
-                Opened::Unprotected => {
-                    return Finished {
-                        result: Ok(context::unprotected(outcome::unobserved(body)).await),
-                        outcome: Outcome::unprotected(),
-                        taint: Taint::None,
-                    };
-                }
-                Opened::Refused(error, record) => return self.refuse(error, record),
-            };
-            let presence = Presence::new();
-            let caller = Caller(Arc::clone(&presence));
-            let id = prepared.id();
-            let task_of = Arc::clone(&engine);
-            let this = Arc::clone(&self);
-            let work = async move {
-                match enter(&engine, &prepared, &presence).await {
-                    Entry::Won(attempt) => {
-                        fault::point("before-body").await;
-                        // In both cases, dropping the attempt gives the
-                        // reservation back.
-                        if !presence.begin() {
-                            return None;
-                        }
-                        if attempt.engine.is_drained() {
-                            return Some(this.refuse(Error::ShuttingDown, Some(id)));
-                        }
-                        let ended = run(&attempt, body, parent.as_ref()).await;
-                        Some(this.conclude(attempt, ended).await)
-                    }
-                    entry => this.answer(&prepared, entry),
-                }
-            };
-            let spawned = task_of.spawn(work).await;
-            drop(caller);
-            self.finished(spawned, id)
+            let watch = Watch::begin(call.name());
+            let span = watch.span();
+            self.detached_watched(call, watch, body)
+                .instrument(span)
+                .await
         })
     }
 
-    fn enter(self: Arc<Self>, call: Call) -> Boxed<Entered<Result<T, E>>> {
+    fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<Result<T, E>>> {
         Box::pin(async move {
             let (engine, prepared) = match self.open(call) {
                 Opened::Ready(engine, prepared, _) => (engine, prepared),
-                Opened::Unprotected => return Entered::Unprotected,
+                Opened::Unprotected => {
+                    watch.unprotected();
+                    return Entered::Unprotected;
+                }
                 Opened::Refused(error, record) => {
-                    return Entered::Finished(self.refuse(error, record));
+                    return Entered::Finished(self.refuse(error, record).counted(&watch));
                 }
             };
             let presence = Presence::new();
@@ -131,13 +105,13 @@ where
             };
             let spawned = task_of.spawn(work).await;
             drop(caller);
-            match spawned {
-                Spawned::Done(entered) => entered,
-                Spawned::Panicked(panic) => {
-                    Entered::Finished(self.finished(Spawned::Panicked(panic), id))
-                }
-                Spawned::Gone => Entered::Finished(self.finished(Spawned::Gone, id)),
-            }
+            let spawned = match spawned {
+                Spawned::Done(Entered::Finished(finished)) => Spawned::Done(finished),
+                Spawned::Done(entered) => return entered,
+                Spawned::Panicked(panic) => Spawned::Panicked(panic),
+                Spawned::Gone => Spawned::Gone,
+            };
+            Entered::Finished(self.finished(spawned, id).counted(&watch))
         })
     }
 
@@ -145,27 +119,34 @@ where
         self: Arc<Self>,
         attempt: Attempt,
         ended: Result<Result<T, E>, Panic>,
+        watch: Arc<Watch>,
     ) -> Boxed<Finished<Result<T, E>>> {
         let id = attempt.state.holder.id;
         let this = Arc::clone(&self);
         // Spawned now, not when polled: what has returned is always recorded.
         let engine = Arc::clone(&attempt.engine);
-        let work = engine.spawn(async move { Some(this.conclude(attempt, ended).await) });
-        Box::pin(async move { self.finished(work.await, id) })
+        let watched = Arc::clone(&watch);
+        let work = engine
+            .spawn(async move { Some(this.conclude(attempt, ended).await.counted(&watched)) });
+        Box::pin(async move { self.finished(work.await, id).counted(&watch) })
     }
 
     fn enter_in<'s>(
         self: Arc<Self>,
         call: Call,
+        watch: Arc<Watch>,
         within: super::Within,
         session: crate::transaction::Session<'s>,
     ) -> OnSession<'s, Entered<Result<T, E>, TxAttempt>> {
         Box::pin(async move {
             let (engine, prepared) = match self.open(call) {
                 Opened::Ready(engine, prepared, _) => (engine, prepared),
-                Opened::Unprotected => return Entered::Unprotected,
+                Opened::Unprotected => {
+                    watch.unprotected();
+                    return Entered::Unprotected;
+                }
                 Opened::Refused(error, record) => {
-                    return Entered::Finished(self.refuse(error, record));
+                    return Entered::Finished(self.refuse(error, record).counted(&watch));
                 }
             };
             let refuse = |error| self.refuse(error, Some(prepared.id()));
@@ -173,7 +154,8 @@ where
                 Ok(attempt) => Entered::Won(attempt),
                 Err(entry) => Entered::Finished(
                     self.answer(&prepared, entry)
-                        .unwrap_or_else(|| refuse(Error::ShuttingDown)),
+                        .unwrap_or_else(|| refuse(Error::ShuttingDown))
+                        .counted(&watch),
                 ),
             }
         })
@@ -183,9 +165,13 @@ where
         self: Arc<Self>,
         attempt: TxAttempt,
         ended: Result<Result<T, E>, Panic>,
+        watch: Arc<Watch>,
         session: crate::transaction::Session<'s>,
     ) -> OnSession<'s, Finished<Result<T, E>>> {
-        Box::pin(async move { self.conclude_in(attempt, ended, session).await })
+        Box::pin(async move {
+            let finished = self.conclude_in(attempt, ended, session).await;
+            finished.counted(&watch)
+        })
     }
 }
 
@@ -204,9 +190,56 @@ where
     M: ErrorMapping<E>,
     C: Codec<T, P::Kept>,
 {
+    /// Runs the body in a task of its own, inside of the call's span.
+    async fn detached_watched(
+        self: Arc<Self>,
+        call: Call,
+        watch: Arc<Watch>,
+        body: Boxed<Result<T, E>>,
+    ) -> Finished<Result<T, E>> {
+        let (engine, prepared, parent) = match self.open(call) {
+            Opened::Ready(engine, prepared, parent) => (engine, prepared, parent),
+            Opened::Unprotected => {
+                watch.unprotected();
+                return Finished::unprotected(Ok(
+                    context::unprotected(outcome::unobserved(body)).await
+                ));
+            }
+            Opened::Refused(error, record) => return self.refuse(error, record).counted(&watch),
+        };
+        let presence = Presence::new();
+        let caller = Caller(Arc::clone(&presence));
+        let id = prepared.id();
+        let task_of = Arc::clone(&engine);
+        let this = Arc::clone(&self);
+        let watched = Arc::clone(&watch);
+        let work = async move {
+            let finished = match enter(&engine, &prepared, &presence).await {
+                Entry::Won(attempt) => {
+                    fault::point("before-body").await;
+                    // In both cases, dropping the attempt gives the
+                    // reservation back.
+                    if !presence.begin() {
+                        return None;
+                    }
+                    if attempt.engine.is_drained() {
+                        this.refuse(Error::ShuttingDown, Some(id))
+                    } else {
+                        let ended = run(&attempt, body, parent.as_ref()).await;
+                        this.conclude(attempt, ended).await
+                    }
+                }
+                entry => this.answer(&prepared, entry)?,
+            };
+            Some(finished.counted(&watched))
+        };
+        let spawned = task_of.spawn(work).await;
+        drop(caller);
+        self.finished(spawned, id).counted(&watch)
+    }
+
     fn open(&self, call: Call) -> Opened {
         if call.is_unprotected() {
-            crate::telemetry::unprotected(call.name());
             return Opened::Unprotected;
         }
         let engine = match Engine::find(call.engine.as_ref()) {
@@ -251,9 +284,8 @@ where
             // In the user's `Serialize`, `classify` or the like: it goes on in
             // the caller, like a panic of the body.
             Spawned::Panicked(panic) => Finished {
-                result: Err(panic),
-                outcome: Outcome::refused(Some(id)),
-                taint: Taint::Set(Some(id)),
+                counted: "panicked",
+                ..Finished::new(Err(panic), Outcome::refused(Some(id)), Taint::Set(Some(id)))
             },
             Spawned::Gone => self.refuse(Error::ShuttingDown, Some(id)),
         }
@@ -264,7 +296,7 @@ where
         error: Error,
         record: Option<crate::RecordId>,
     ) -> Finished<Result<T, E>> {
-        crate::telemetry::refused(&error);
+        let counted = crate::telemetry::refusal(&error);
         let taint = match &error {
             // Its own record answers later, and must not clear this.
             Error::Reentrant => Taint::Set(None),
@@ -272,9 +304,12 @@ where
             _ => Taint::None,
         };
         Finished {
-            result: Ok(Err(self.map.map(error))),
-            outcome: Outcome::refused(record),
-            taint,
+            counted,
+            ..Finished::new(
+                Ok(Err(self.map.map(error))),
+                Outcome::refused(record),
+                taint,
+            )
         }
     }
 
@@ -283,10 +318,7 @@ where
     fn answer(&self, prepared: &Prepared, entry: Entry) -> Option<Finished<Result<T, E>>> {
         let id = prepared.id();
         match entry {
-            Entry::Recorded { landed, how } => {
-                crate::telemetry::call(&prepared.operation, how);
-                Some(self.replay(id, &landed, how))
-            }
+            Entry::Recorded { landed, how } => Some(self.replay(id, &landed, how)),
             Entry::Refused(error) => Some(self.refuse(error, Some(id))),
             Entry::Left | Entry::Won(_) => None,
         }
@@ -302,11 +334,8 @@ where
         let reason = if landed.answer.codec == Self::codec(landed.answer.failed) {
             match C::decode(&landed.answer.bytes) {
                 Ok(answer) => {
-                    return Finished {
-                        result: Ok(self.restore(answer)),
-                        outcome: Outcome::replayed(how, id, landed),
-                        taint: Taint::Clear(id),
-                    };
+                    let outcome = Outcome::replayed(how, id, landed);
+                    return Finished::new(Ok(self.restore(answer)), outcome, Taint::Clear(id));
                 }
                 Err(_) => TombstoneReason::NotDecodable,
             }

@@ -54,12 +54,19 @@ impl Farewell {
         self.until_us = now_us.saturating_add(micros(self.until));
     }
 
+    pub(super) fn step(&self) -> &'static str {
+        match self.what {
+            Goodbye::GiveBack { .. } => "give_back",
+            Goodbye::Unknown(..) => "unknown",
+        }
+    }
+
     pub(super) async fn say(&self, renewer: &mut dyn Renewer) -> Result<Written, StoreError> {
         match &self.what {
             Goodbye::GiveBack { request, .. } => renewer.give_back(request).await,
             Goodbye::Unknown(state, request) => {
                 let written = renewer.mark_unknown(request).await?;
-                if written == Written::Done {
+                if written.is_done() {
                     telemetry::unknown(state, request.reason);
                 }
                 Ok(written)

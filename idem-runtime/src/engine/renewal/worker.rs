@@ -171,6 +171,10 @@ impl Worker {
 
     async fn renew_all(&mut self) {
         let now_us = self.now_us();
+        // One that a test asked for was not planned.
+        if now_us >= self.next_renewal_us {
+            telemetry::renewal_lag(from_micros(now_us - self.next_renewal_us));
+        }
         self.warn_of_overdue(now_us);
         let due: Vec<_> = self
             .held
@@ -222,7 +226,7 @@ impl Worker {
         let limit = self.one_try(shortest(states));
         let sent_us = self.now_us();
         let held = self
-            .call(limit, async |renewer| renewer.renew(&leases).await)
+            .call("renew", limit, async |renewer| renewer.renew(&leases).await)
             .await?;
         if held.len() != states.len() {
             return Err(StoreError::new(
@@ -249,7 +253,9 @@ impl Worker {
         };
         let limit = self.one_try(None);
         let said = self
-            .call(limit, async |renewer| farewell.say(renewer).await)
+            .call(farewell.step(), limit, async |renewer| {
+                farewell.say(renewer).await
+            })
             .await;
         if farewell.again(&said, self.now_us()) {
             self.farewells.push_back(farewell);
@@ -265,8 +271,22 @@ impl Worker {
         })
     }
 
-    /// Makes one call, opening the connection again if the last one failed.
+    /// Makes one call and measures it, opening the connection again if the last
+    /// one failed.
     async fn call<T>(
+        &mut self,
+        step: &'static str,
+        limit: Duration,
+        operation: impl AsyncFnOnce(&mut dyn Renewer) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let started = self.clock.monotonic();
+        let answer = self.call_once(limit, operation).await;
+        let took = self.clock.monotonic().saturating_sub(started);
+        telemetry::store_call(step, took, &answer);
+        answer
+    }
+
+    async fn call_once<T>(
         &mut self,
         limit: Duration,
         operation: impl AsyncFnOnce(&mut dyn Renewer) -> Result<T, StoreError>,

@@ -17,6 +17,7 @@ use crate::engine::attempt::AttemptState;
 use crate::engine::call::Prepared;
 use crate::engine::enter::{Entry, answered, retry_after};
 use crate::engine::tracker::Tracked;
+use crate::engine::waiting::Waiting;
 use crate::engine::{Inner, MAX_RETRY_AFTER};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::fault;
@@ -186,7 +187,7 @@ async fn reserve(
             Entrance::Held { waited: false } => MAX_RETRY_AFTER,
             Entrance::Held { waited: true } => break,
         };
-        waiting = waiting.or_else(|| engine.waiters.track_below(engine.limits.max_waiters));
+        waiting = waiting.or_else(|| Waiting::admit(engine, &prepared.operation));
         let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if over || waiting.is_none() {
             return Err(Entry::Refused(Error::InProgress {

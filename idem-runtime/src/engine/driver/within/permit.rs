@@ -3,15 +3,18 @@
 use std::ops::ControlFlow;
 use std::pin::Pin;
 
+use tracing::Instrument as _;
+
 use super::{TxAttempt, Within};
 use crate::context::{self, Context};
 use crate::engine::attempt::Phase;
 use crate::engine::call::Call;
-use crate::engine::driver::{Entered, Finished, Ops, Taint};
+use crate::engine::driver::{Entered, Finished, Ops};
 use crate::fault;
-use crate::outcome::{self, Outcome};
+use crate::outcome;
 use crate::panic::{CatchPanic, Panic};
 use crate::sync::Arc;
+use crate::telemetry::Watch;
 use crate::transaction::{Session, TxConnection};
 
 /// The right to run a body once in its caller's transaction, and the caller's
@@ -29,6 +32,7 @@ pub struct TxRun {
     /// None if the call has no key.
     attempt: Option<TxAttempt>,
     parent: Option<Context>,
+    watch: Arc<Watch>,
 }
 
 impl<C, R> std::fmt::Debug for TxPermit<'_, C, R> {
@@ -68,8 +72,10 @@ where
 {
     Box::pin(async move {
         let parent = context::current();
+        let watch = Watch::begin(call.name());
         let entered = Arc::clone(&ops.0)
-            .enter_in(call, within, conn.session())
+            .enter_in(call, Arc::clone(&watch), within, conn.session())
+            .instrument(watch.span())
             .await;
         let attempt = match entered {
             Entered::Finished(finished) => {
@@ -82,7 +88,11 @@ where
             conn,
             session: C::session,
             ops,
-            run: TxRun { attempt, parent },
+            run: TxRun {
+                attempt,
+                parent,
+                watch,
+            },
         })
     })
 }
@@ -97,11 +107,17 @@ impl<'c, C, R> TxPermit<'c, C, R> {
     #[must_use = "futures do nothing unless awaited"]
     pub fn complete(self, ended: TxEnded<R>) -> Pin<Box<impl Future<Output = R> + use<'c, C, R>>> {
         Box::pin(async move {
-            let TxRun { attempt, parent } = self.run;
+            let TxRun {
+                attempt,
+                parent,
+                watch,
+            } = self.run;
             let finished = match attempt {
                 Some(attempt) => {
                     let session = (self.session)(self.conn);
-                    self.ops.0.settle_in(attempt, ended.0, session).await
+                    let span = watch.span();
+                    let settled = self.ops.0.settle_in(attempt, ended.0, watch, session);
+                    settled.instrument(span).await
                 }
                 None => Finished::unprotected(ended.0),
             };
@@ -123,7 +139,8 @@ impl TxRun {
     where
         F: Future<Output = R>,
     {
-        Box::pin(async move {
+        let span = self.watch.span();
+        let run = async move {
             let Some(TxAttempt { engine, state, .. }) = &self.attempt else {
                 let unprotected = context::unprotected(outcome::unobserved(future));
                 let unprotected = std::pin::pin!(unprotected);
@@ -136,16 +153,7 @@ impl TxRun {
             let ended = CatchPanic(body).await;
             fault::point("after-body").await;
             TxEnded(ended)
-        })
-    }
-}
-
-impl<R> Finished<R> {
-    fn unprotected(result: Result<R, Panic>) -> Self {
-        Self {
-            result,
-            outcome: Outcome::unprotected(),
-            taint: Taint::None,
-        }
+        };
+        Box::pin(run.instrument(span))
     }
 }

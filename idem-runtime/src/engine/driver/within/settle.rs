@@ -44,15 +44,12 @@ where
                 if let Err(error) = attempt.undo(&mut session).await {
                     crate::telemetry::not_recorded(state, "savepoint", &error);
                 }
-                Finished {
-                    result: ended,
-                    outcome: Outcome::executed(state, false),
-                    taint: if panicked || state.is_tainted() {
-                        Taint::Set(Some(state.holder.id))
-                    } else {
-                        Taint::None
-                    },
-                }
+                let taint = if panicked || state.is_tainted() {
+                    Taint::Set(Some(state.holder.id))
+                } else {
+                    Taint::None
+                };
+                Finished::new(ended, Outcome::executed(state, false), taint)
             }
         }
     }
@@ -79,11 +76,6 @@ where
         }
         crate::telemetry::ended(state, &crate::engine::conclude::End::Complete(request));
         let outcome = Outcome::executed(state, true);
-        crate::telemetry::call(&state.prepared.operation, outcome.how);
-        Finished {
-            result: Ok(self.give(kept)),
-            outcome,
-            taint: Taint::Clear(id),
-        }
+        Finished::new(Ok(self.give(kept)), outcome, Taint::Clear(id))
     }
 }

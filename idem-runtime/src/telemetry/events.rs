@@ -1,65 +1,20 @@
-//! Every name of a span, event, metric and label, in one place.
-//!
-//! Metrics go through the `metrics` facade (feature `metrics`), events through
-//! `tracing`. Neither ever holds a key, a label, an argument or a stored value:
-//! records appear by the first digits of their id.
+//! What happened: events at the level that they deserve, and counters.
 
 use std::time::Duration;
 
+#[cfg(feature = "metrics")]
+use super::names;
+use super::{TARGET, count};
 use crate::engine::Limits;
 use crate::engine::attempt::AttemptState;
 use crate::engine::conclude::End;
-use crate::error::{Error, StoreError};
+#[cfg(feature = "http")]
+use crate::error::Error;
+use crate::error::StoreError;
 use crate::identity::RecordId;
-use crate::outcome::How;
 use crate::record::UnknownReason;
-use crate::store::{Finding, Meta, Store, Won};
+use crate::store::{Ending, Finding, Meta, Store, Won};
 use crate::sync::Arc;
-
-/// The target of every event.
-pub const TARGET: &str = "idem";
-
-/// The names of metrics.
-pub mod names {
-    /// Counter by `operation` and `outcome`: calls that got an answer.
-    pub const CALLS: &str = "idem_calls_total";
-    /// Counter by `reason`: calls that the engine refused.
-    pub const REFUSALS: &str = "idem_refusals_total";
-    /// Counter by `operation`: reservations that were won.
-    pub const RESERVATIONS: &str = "idem_reservations_total";
-    /// Counter by `operation`: lapsed or unknown attempts that were taken over.
-    pub const TAKEOVERS: &str = "idem_takeovers_total";
-    /// Counter by `operation`: answers that could not be kept.
-    pub const TOMBSTONES: &str = "idem_tombstones_total";
-    /// Counter by `operation`: outcomes that became unknown.
-    pub const UNKNOWN: &str = "idem_unknown_total";
-    /// Counter by `operation`: attempts that ended after another took over.
-    pub const SUPERSEDED: &str = "idem_superseded_total";
-    /// Counter by `operation`: leases that were lost while the body ran.
-    pub const LEASES_LOST: &str = "idem_leases_lost_total";
-    /// Counter: renewals that the store did not answer.
-    pub const RENEWAL_FAILURES: &str = "idem_renewal_failures_total";
-    /// Counter by `operation`: ends of attempts told in the background.
-    pub const BACKGROUND: &str = "idem_background_completes_total";
-    /// Counter: rows that sweep deleted.
-    pub const SWEPT: &str = "idem_swept_total";
-    /// Counter by `step` and `kind`: store calls that failed.
-    pub const STORE_ERRORS: &str = "idem_store_errors_total";
-    /// Histogram by `step`: seconds of a store call.
-    pub const STORE_SECONDS: &str = "idem_store_seconds";
-}
-
-macro_rules! count {
-    ($name:expr $(, $label:literal => $value:expr)* $(; by $by:expr)?) => {
-        #[cfg(feature = "metrics")]
-        {
-            #[allow(unused_mut, unused_assignments, reason = "`by` is optional")]
-            let mut by = 1;
-            $(by = $by;)?
-            metrics::counter!($name $(, $label => $value)*).increment(by);
-        }
-    };
-}
 
 /// One line says what this engine promises.
 pub(crate) fn started(
@@ -91,9 +46,9 @@ pub(crate) fn started(
 }
 
 pub(crate) fn won(operation: &Arc<str>, record: RecordId, won: &Won) {
-    count!(names::RESERVATIONS, "operation" => operation.to_string());
+    count!(RESERVATIONS, "operation" => Arc::clone(operation));
     if won.doubt {
-        count!(names::TAKEOVERS, "operation" => operation.to_string());
+        count!(TAKEOVERS, "operation" => Arc::clone(operation));
         tracing::warn!(target: TARGET, operation = &**operation,
             %record,
             attempt = won.attempt,
@@ -102,38 +57,17 @@ pub(crate) fn won(operation: &Arc<str>, record: RecordId, won: &Won) {
     }
 }
 
-pub(crate) fn call(operation: &Arc<str>, how: How) {
-    count!(names::CALLS, "operation" => operation.to_string(), "outcome" => how.name());
-    tracing::debug!(target: TARGET, operation = &**operation, outcome = how.name(), "answered");
+/// A call of this operation waited.
+pub(crate) fn waited(operation: &Arc<str>, time: Duration) {
+    #[cfg(feature = "metrics")]
+    metrics::histogram!(names::WAIT_SECONDS, "operation" => Arc::clone(operation)).record(time);
+    tracing::debug!(target: TARGET, operation = &**operation, ?time, "waited for another attempt");
 }
 
-pub(crate) fn unprotected(operation: &str) {
-    count!(names::CALLS, "operation" => operation.to_owned(), "outcome" => How::Unprotected.name());
-    tracing::debug!(target: TARGET, operation, outcome = How::Unprotected.name(), "no key");
-}
-
-pub(crate) fn refused(error: &Error) {
-    let reason = match error {
-        Error::InProgress { .. } => "in_progress",
-        Error::PayloadMismatch { .. } => "payload_mismatch",
-        Error::UnknownOutcome { .. } => "unknown_outcome",
-        Error::Superseded => "superseded",
-        Error::Stale { .. } => "stale",
-        Error::NotReplayable { .. } => "not_replayable",
-        Error::InvalidKey { .. } => "invalid_key",
-        Error::Fingerprint { .. } => "fingerprint",
-        Error::Failed { .. } => "failed",
-        Error::Reentrant => "reentrant",
-        Error::NoEngine => "no_engine",
-        Error::NoContext => "no_context",
-        Error::Misuse { .. } => "misuse",
-        Error::ShuttingDown => "shutting_down",
-        Error::NotRecorded(_) => "not_recorded",
-        Error::Store(_) => "store",
-        Error::Step { .. } => "step",
-    };
-    count!(names::REFUSALS, "reason" => reason);
-    tracing::debug!(target: TARGET, reason, "refused");
+/// A request without a key is no call, but counts as one.
+#[cfg(feature = "http")]
+pub(crate) fn unprotected(operation: &std::borrow::Cow<'static, str>) {
+    super::Watch::begin(operation).unprotected();
 }
 
 /// A client is told no more than that the server is not set up right.
@@ -148,45 +82,83 @@ pub(crate) fn damaged(operation: &Arc<str>) {
     );
 }
 
+/// An attempt ended, and the store has it.
 pub(crate) fn ended(state: &AttemptState, end: &End) {
     let operation = &state.prepared.operation;
     match end {
-        End::Complete(complete) => {
-            if let crate::store::Ending::Tombstone(reason) = &complete.ending {
-                count!(names::TOMBSTONES, "operation" => operation.to_string());
+        End::Complete(complete) => match &complete.ending {
+            Ending::Answer(_) => attempt(state, "completed"),
+            Ending::Tombstone(reason) => {
+                attempt(state, "tombstone");
                 tracing::warn!(target: TARGET, operation = &**operation,
                     record = %state.holder.id,
                     "the answer cannot be replayed: {reason}"
                 );
             }
+        },
+        // Nothing is released that may hide what an earlier attempt did.
+        End::Release(request) if state.won.doubt && !request.probed => {
+            attempt(state, "unknown");
         }
-        End::Release(_) => {}
+        End::Release(_) => attempt(state, "released"),
         End::Unknown(request) => unknown(state, request.reason),
     }
 }
 
+/// Counts how an attempt ended.
+fn attempt(state: &AttemptState, end: &'static str) {
+    count!(ATTEMPTS, "operation" => Arc::clone(&state.prepared.operation), "end" => end);
+    tracing::debug!(target: TARGET, operation = &*state.prepared.operation,
+        record = %state.holder.id,
+        attempt = state.won.attempt,
+        end,
+        "an attempt ended"
+    );
+}
+
 pub(crate) fn unknown(state: &AttemptState, reason: UnknownReason) {
-    let operation = &state.prepared.operation;
-    count!(names::UNKNOWN, "operation" => operation.to_string());
-    tracing::warn!(target: TARGET, operation = &**operation,
+    // A farewell and the attempt's own end may both say so.
+    if !state.is_first_unknown() {
+        return;
+    }
+    attempt(
+        state,
+        if reason == UnknownReason::Undecided {
+            "undecided"
+        } else {
+            "unknown"
+        },
+    );
+    tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         attempt = state.won.attempt,
         "the outcome is unknown: {reason}"
     );
 }
 
+/// A reservation whose body was not polled is given back.
+pub(crate) fn given_back(state: &AttemptState) {
+    attempt(state, "given_back");
+}
+
+/// An attempt ended after another one took over.
 pub(crate) fn superseded(state: &AttemptState, step: &'static str) {
-    count!(names::SUPERSEDED, "operation" => state.prepared.operation.to_string());
+    attempt(state, "superseded");
+    not_held(state, step);
+}
+
+/// What an attempt wanted to write is another one's.
+pub(crate) fn not_held(state: &AttemptState, step: &'static str) {
     tracing::error!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         fence = state.won.fence,
         step,
-        "an attempt ended after another one took over: its body ran, and its answer was not recorded"
+        "another attempt had taken over: its body ran, and what it gave was not recorded"
     );
 }
 
 pub(crate) fn lease_lost(state: &AttemptState) {
-    count!(names::LEASES_LOST, "operation" => state.prepared.operation.to_string());
+    count!(LEASES_LOST, "operation" => Arc::clone(&state.prepared.operation));
     tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         "an attempt lost its lease while its body runs"
@@ -194,6 +166,7 @@ pub(crate) fn lease_lost(state: &AttemptState) {
 }
 
 pub(crate) fn max_run_over(state: &AttemptState) {
+    count!(OVERDUE, "operation" => Arc::clone(&state.prepared.operation));
     tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         max_run = ?state.prepared.max_run,
@@ -202,17 +175,31 @@ pub(crate) fn max_run_over(state: &AttemptState) {
 }
 
 pub(crate) fn renewal_failed(leases: usize, error: &StoreError) {
-    count!(names::RENEWAL_FAILURES);
+    count!(RENEWAL_FAILURES);
     tracing::warn!(target: TARGET, leases, %error, "leases could not be renewed; trying again");
 }
 
+/// A renewal was sent this much later than it was planned.
+pub(crate) fn renewal_lag(late: Duration) {
+    #[cfg(feature = "metrics")]
+    metrics::histogram!(names::RENEWAL_LAG).record(late);
+    #[cfg(not(feature = "metrics"))]
+    let _ = late;
+}
+
 pub(crate) fn background(state: &AttemptState, step: &'static str) {
-    count!(names::BACKGROUND, "operation" => state.prepared.operation.to_string());
+    count!(BACKGROUND, "operation" => Arc::clone(&state.prepared.operation));
     tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         step,
         "the store does not confirm how an attempt ended; trying again in the background"
     );
+}
+
+/// The store refused for good to take how an attempt ended.
+pub(crate) fn never_told(state: &AttemptState, step: &'static str, error: &StoreError) {
+    attempt(state, "not_recorded");
+    not_recorded(state, step, error);
 }
 
 pub(crate) fn not_recorded(state: &AttemptState, step: &'static str, error: &StoreError) {
@@ -233,13 +220,13 @@ pub(crate) fn store_call<T>(step: &'static str, took: Duration, answer: &Result<
             crate::error::StoreErrorKind::Permanent => "permanent",
             crate::error::StoreErrorKind::Misconfigured => "misconfigured",
         };
-        count!(names::STORE_ERRORS, "step" => step, "kind" => kind);
+        count!(STORE_ERRORS, "step" => step, "kind" => kind);
         tracing::debug!(target: TARGET, step, kind, ?took, "store call failed");
     }
 }
 
 pub(crate) fn swept(rows: u64) {
-    count!(names::SWEPT; by rows);
+    count!(SWEPT; by rows);
     tracing::debug!(target: TARGET, rows, "swept");
 }
 
