@@ -23,6 +23,29 @@ pub(crate) async fn apply<C: TxConnection>(
     order: &Order,
     version: u64,
 ) -> Result<u64, Failure> {
+    body(conn, order, version).await
+}
+
+/// The same, but an `Err` is an answer too.
+#[idempotent(
+    name = "tx.apply_or_record",
+    key = order.key,
+    version = version,
+    payload = version,
+    ttl = "1h",
+    engine = order.engine,
+    on_error = store_text,
+    tx = conn
+)]
+pub(crate) async fn apply_or_record<C: TxConnection>(
+    conn: &mut C,
+    order: &Order,
+    version: u64,
+) -> Result<u64, Failure> {
+    body(conn, order, version).await
+}
+
+async fn body<C: TxConnection>(conn: &mut C, order: &Order, version: u64) -> Result<u64, Failure> {
     let row = format!("insert into {} values ('v{version}')", order.table);
     execute(&mut conn.session(), &row).await;
     match order.act {
@@ -84,6 +107,26 @@ async fn a_newer_one_that_is_rolled_back_leaves_the_older_answer() {
             let executed = (Ok(3), Some(How::Executed));
             assert_eq!(committed(&world, 3).await, executed, "{kind:?}");
             assert_eq!(world.rows("v3").await, 1, "{kind:?}");
+        }
+    }
+}
+
+/// It is recorded, so that older ones are stale, but nothing of it was applied.
+#[tokio::test]
+async fn an_err_that_is_recorded_is_not_applied() {
+    for &kind in Kind::ALL {
+        let world = World::new(kind).await;
+        for (act, version, expected) in [
+            (Act::Answer, 2, Ok(2)),
+            (Act::Decline, 3, Err(Failure::Declined)),
+            (Act::Answer, 1, stale(2)),
+            (Act::Answer, 2, stale(2)),
+            (Act::Answer, 4, Ok(4)),
+        ] {
+            let mut tx = world.begin().await;
+            let answer = tx.apply_or_record(&world.order("a", act), version).await;
+            tx.commit().await;
+            assert_eq!(answer, expected, "{kind:?}: {version}");
         }
     }
 }

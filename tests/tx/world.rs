@@ -99,6 +99,17 @@ impl Tx {
         on!(Self, self, |tx| versions::apply(tx, order, version).await)
     }
 
+    pub(crate) async fn apply_or_record(
+        &mut self,
+        order: &Order,
+        version: u64,
+    ) -> Result<u64, Failure> {
+        on!(Self, self, |tx| versions::apply_or_record(
+            tx, order, version
+        )
+        .await)
+    }
+
     pub(crate) async fn execute(&mut self, sql: &str) {
         operation::execute(&mut self.session(), sql).await;
     }
