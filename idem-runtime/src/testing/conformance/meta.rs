@@ -36,13 +36,15 @@ async fn a_meta_pinned_twice_is_the_same(b: &Bench) {
 }
 
 async fn metas_pinned_at_once_agree(b: &Bench) {
-    let mut pins = Vec::new();
+    // All are open before one begins: opening takes longer than pinning.
+    let mut stores = Vec::new();
     for number in 1..=8 {
-        let store = b.another().await;
-        pins.push(tokio::spawn(
-            async move { done(store.pin(&meta(number)).await) },
-        ));
+        stores.push((number, b.another().await));
     }
+    let pins: Vec<_> = stores
+        .into_iter()
+        .map(|(number, store)| tokio::spawn(async move { done(store.pin(&meta(number)).await) }))
+        .collect();
     let first = done(b.store.pin(&meta(9)).await);
     for pin in pins {
         let pinned = pin.await.ok();
