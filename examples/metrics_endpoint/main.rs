@@ -85,7 +85,7 @@ async fn run() -> Result<(), BoxError> {
 }
 
 /// Counts what stands in the store, once a minute.
-async fn observe(engine: Engine, metrics: PrometheusHandle) {
+async fn observe(engine: Engine, metrics: PrometheusHandle) -> ! {
     let mut minutes = tokio::time::interval(Duration::from_secs(60));
     loop {
         minutes.tick().await;

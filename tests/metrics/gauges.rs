@@ -6,21 +6,23 @@ use std::time::Duration;
 use idem::store::MemoryStore;
 use idem::telemetry::{SPAN, names};
 use idem::testing::{ManualClock, Testbed};
-use idem::{Engine, Error, OnInProgress, OnUnknown};
+use idem::{Clock as _, Engine, Error, OnInProgress, OnUnknown, SystemClock};
 use tokio::sync::oneshot;
 
 use crate::listener::Listener;
 use crate::recorder::Recorded;
 use crate::{DAY, alone};
 
-async fn until(holds: impl Fn() -> bool) {
-    for _ in 0..1_000_000 {
-        if holds() {
-            return;
-        }
+/// Gives way to other tasks until something holds.
+pub(crate) async fn until(holds: impl Fn() -> bool) {
+    let started = SystemClock.monotonic();
+    while !holds() {
+        assert!(
+            SystemClock.monotonic() - started < Duration::from_secs(20),
+            "it does not come true"
+        );
         tokio::task::yield_now().await;
     }
-    panic!("it does not come true");
 }
 
 #[tokio::test]

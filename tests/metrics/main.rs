@@ -17,6 +17,12 @@ mod documents;
 #[cfg(test)]
 mod drive;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
+#[allow(dead_code, reason = "the engine's tests use more of it")]
+#[path = "../engine/faulty.rs"]
+mod faulty;
+#[cfg(test)]
 mod gauges;
 #[cfg(test)]
 mod ledger;

@@ -14,12 +14,15 @@ pub(crate) type Series = (String, Vec<(String, String)>);
 /// What was recorded of each series: a count, or a gauge's bits.
 type Kept<T> = Arc<Mutex<BTreeMap<Series, Arc<T>>>>;
 
+/// What each metric is said to be.
+type Descriptions = BTreeMap<String, (Option<Unit>, String)>;
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recorded {
     counters: Kept<AtomicU64>,
     gauges: Kept<AtomicU64>,
     histograms: Kept<Samples>,
-    described: Arc<Mutex<BTreeMap<String, (Option<Unit>, String)>>>,
+    described: Arc<Mutex<Descriptions>>,
 }
 
 #[derive(Debug, Default)]
@@ -115,7 +118,7 @@ impl Recorded {
         keys.chain(histograms.keys()).cloned().collect()
     }
 
-    pub(crate) fn described(&self) -> BTreeMap<String, (Option<Unit>, String)> {
+    pub(crate) fn described(&self) -> Descriptions {
         self.described.lock().unwrap().clone()
     }
 

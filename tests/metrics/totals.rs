@@ -155,45 +155,60 @@ impl World {
                 let call = call.on_in_progress(OnInProgress::Reject);
                 call.run(self.completed(operation, &ran, 200)).await
             }
+            Kind::Unprotected => unprotected(self.engine.clone(), None, ran.clone()).await,
+            Kind::Keyless => {
+                let call = self.engine.call(operation.to_owned(), "", DAY);
+                call.run(self.completed(operation, &ran, 1)).await
+            }
+            Kind::Versions => {
+                let call = self.call(operation, draw.below(40));
+                let call = call.version(&u64::from(draw.below(50)));
+                call.run(self.completed(operation, &ran, 2)).await
+            }
+            kind => self.without_answer(kind, operation, draw, &ran).await,
+        };
+        self.ledger.got(operation, &ran, &answer);
+    }
+
+    /// A call whose body may end without an answer to replay.
+    async fn without_answer(
+        &self,
+        kind: Kind,
+        operation: &str,
+        draw: &mut Draw,
+        ran: &Ran,
+    ) -> Result<u32, Fail> {
+        let (ledger, key) = (&self.ledger, draw.below(150));
+        let call = self.call(operation, key);
+        match kind {
             Kind::Failed => {
-                let ledger = self.ledger.clone();
-                let end = noted(&ledger, operation, "completed", |_| Err(Fail::Own(7)));
-                let call = self.call(operation, draw.below(150));
-                call.run(self.body(operation, &ran, 2, end)).await
+                let end = noted(ledger, operation, "completed", |_| Err(Fail::Own(7)));
+                call.run(self.body(operation, ran, 2, end)).await
             }
             Kind::Released => {
-                let end = noted(&self.ledger, operation, "released", |_| Err(Fail::Own(7)));
-                let call = self.call(operation, draw.below(150));
+                let end = noted(ledger, operation, "released", |_| Err(Fail::Own(7)));
                 let call = call.on_error(on_error::Release);
-                call.run(self.body(operation, &ran, 2, end)).await
+                call.run(self.body(operation, ran, 2, end)).await
             }
             Kind::Unknown => {
-                let end = noted(&self.ledger, operation, "unknown_end", |_| {
-                    Err(Fail::Own(7))
-                });
-                let call = self.call(operation, draw.below(150));
+                let end = noted(ledger, operation, "unknown_end", |_| Err(Fail::Own(7)));
                 let call = call.on_error(on_error::Unknown);
-                call.run(self.body(operation, &ran, 2, end)).await
+                call.run(self.body(operation, ran, 2, end)).await
             }
             Kind::Panics => {
-                let end = noted(&self.ledger, operation, "unknown_end", |_| {
+                let end = noted(ledger, operation, "unknown_end", |_| {
                     // Without the message that a panic prints.
                     std::panic::resume_unwind(Box::new("a body's own"))
                 });
-                let call = self.call(operation, draw.below(100));
-                let called = call.run(self.body::<u32>(operation, &ran, 2, end));
-                match tokio::spawn(called).await {
-                    Ok(answer) => answer,
-                    Err(error) => {
-                        assert!(error.is_panic());
-                        Ok(0)
-                    }
-                }
+                let called = call.run(self.body::<u32>(operation, ran, 2, end));
+                let ended = tokio::spawn(called).await;
+                ended.unwrap_or_else(|error| {
+                    assert!(error.is_panic());
+                    Ok(0)
+                })
             }
             Kind::Rerun => {
-                let key = draw.below(150);
-                let ledger = self.ledger.clone();
-                let of = operation.to_owned();
+                let (ledger, of) = (ledger.clone(), operation.to_owned());
                 let end = move |attempt: u32| {
                     if attempt > 1 {
                         ledger.add(&of, "takeover");
@@ -205,29 +220,18 @@ impl World {
                     ledger.add(&of, "completed");
                     Ok(0)
                 };
-                let call = self.call(operation, key).on_unknown(OnUnknown::Rerun);
+                let call = call.on_unknown(OnUnknown::Rerun);
                 let call = call.on_error(on_error::Unknown);
-                call.run(self.body(operation, &ran, 2, end)).await
+                call.run(self.body(operation, ran, 2, end)).await
             }
             Kind::Long => {
                 let long = "x".repeat(LIMIT);
-                let end = noted(&self.ledger, operation, "tombstone_end", move |_| Ok(long));
-                let call = self.call(operation, draw.below(150));
-                let answer = call.run(self.body(operation, &ran, 2, end)).await;
+                let end = noted(ledger, operation, "tombstone_end", move |_| Ok(long));
+                let answer = call.run(self.body(operation, ran, 2, end)).await;
                 answer.map(|_: String| 0)
             }
-            Kind::Unprotected => unprotected(self.engine.clone(), None, ran.clone()).await,
-            Kind::Keyless => {
-                let call = self.engine.call(operation.to_owned(), "", DAY);
-                call.run(self.completed(operation, &ran, 1)).await
-            }
-            Kind::Versions => {
-                let call = self.call(operation, draw.below(40));
-                let call = call.version(&u64::from(draw.below(50)));
-                call.run(self.completed(operation, &ran, 2)).await
-            }
-        };
-        self.ledger.got(operation, &ran, &answer);
+            other => panic!("{other:?} has an answer"),
+        }
     }
 
     fn completed(

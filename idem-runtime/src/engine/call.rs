@@ -304,8 +304,8 @@ impl Call {
     }
 
     /// Returns the operation's name.
-    pub(crate) fn name(&self) -> &Cow<'static, str> {
-        &self.name
+    pub(crate) fn name(&self) -> Cow<'static, str> {
+        self.name.clone()
     }
 
     /// Whether the body runs without protection, since there is no key.

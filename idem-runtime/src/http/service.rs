@@ -157,7 +157,7 @@ fn admit(config: &Config, parts: &Parts) -> Result<Option<Call>, Box<Problem>> {
         return if (knobs.required)(parts) {
             Err(Box::new(Problem::key_missing()))
         } else {
-            crate::telemetry::unprotected(&knobs.operation);
+            crate::telemetry::unprotected(knobs.operation.clone());
             Ok(None)
         };
     };

@@ -23,10 +23,10 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Begins to watch, and opens the call's span.
-    pub(crate) fn begin(operation: &Cow<'static, str>) -> Arc<Self> {
+    pub(crate) fn begin(operation: Cow<'static, str>) -> Arc<Self> {
         // What is no name is refused, and is nothing to make a series of.
-        let operation = if is_name(operation) {
-            operation.clone()
+        let operation = if is_name(&operation) {
+            operation
         } else {
             Cow::Borrowed("(invalid)")
         };

@@ -66,7 +66,7 @@ pub(crate) fn waited(operation: &Arc<str>, time: Duration) {
 
 /// A request without a key is no call, but counts as one.
 #[cfg(feature = "http")]
-pub(crate) fn unprotected(operation: &std::borrow::Cow<'static, str>) {
+pub(crate) fn unprotected(operation: std::borrow::Cow<'static, str>) {
     super::Watch::begin(operation).unprotected();
 }
 
