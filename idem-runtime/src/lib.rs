@@ -72,6 +72,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`admin`] | records from code: what is stuck, and settling it |
 //! | [`store`] | the contract of a store, and the stores |
 //! | [`record`], [`transition`] | the row, and who may change it into what |
 //! | [`canonical`], [`identity`] | how arguments become digests |
@@ -165,6 +166,7 @@ struct LeavingGuide;
 
 #[doc(hidden)]
 pub mod __private;
+pub mod admin;
 mod answer;
 mod backoff;
 mod batch;
