@@ -164,7 +164,7 @@ pub(crate) struct List {
     /// Only those that have stood there for longer, such as `1h30m`
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) older_than: Option<Duration>,
-    /// The most records of each state
+    /// The most records of each standing
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) limit: u32,
 }
@@ -318,7 +318,7 @@ pub(crate) struct Watch {
     /// How often to look
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
     pub(crate) every: Duration,
-    /// The most records of each state
+    /// The most records of each standing
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) limit: u32,
 }

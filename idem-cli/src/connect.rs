@@ -1,10 +1,13 @@
 //! Opening a store without creating anything in it.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use idem::admin::{Admin, Found};
+use idem::sqlx::mysql::MySqlConnection;
+use idem::sqlx::postgres::PgConnection;
+use idem::sqlx::{self, Connection as _};
 use idem::store::Seen;
 use idem::store::{Finding, MySqlStore, PostgresStore, RedisStore, SqliteStore, Store};
 use idem::{Engine, Secret, StoreError};
@@ -228,6 +231,7 @@ fn no_tls() -> Failure {
 async fn connect(kind: Kind, url: &str, global: &Global) -> Result<Opened, Failure> {
     match kind {
         Kind::Postgres => {
+            listening(PgConnection::connect(url).await)?;
             let mut options = PostgresStore::options().connections(2);
             if let Some(schema) = &global.schema {
                 options = options.schema(schema);
@@ -247,6 +251,7 @@ async fn connect(kind: Kind, url: &str, global: &Global) -> Result<Opened, Failu
             }
             // The driver knows one scheme for both.
             let url = url.replacen("mariadb:", "mysql:", 1);
+            listening(MySqlConnection::connect(&url).await)?;
             Ok(Opened::MySql(in_time(options.connect(&url)).await?))
         }
         Kind::Redis => {
@@ -256,6 +261,19 @@ async fn connect(kind: Kind, url: &str, global: &Global) -> Result<Opened, Failu
             }
             Ok(Opened::Redis(in_time(options.connect(url)).await?))
         }
+    }
+}
+
+/// A pool goes on trying where nothing listens; somebody who has mistyped an
+/// address is told at once. Every other error is the store's own to explain.
+fn listening<C>(tried: Result<C, sqlx::Error>) -> Result<(), Failure> {
+    match tried {
+        Err(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Err(Failure::failed(
+                "nothing listens at the address of the store: is it right, and is the server up?",
+            ))
+        }
+        _ => Ok(()),
     }
 }
 

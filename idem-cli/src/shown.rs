@@ -80,11 +80,7 @@ impl Shown<'_> {
             cell(&record.operation),
             cell(record.label.as_ref().map_or("", |label| label.as_str())),
             Cell::new(record.attempt),
-            Cell::new(format!(
-                "{} ({})",
-                time::local(since),
-                time::age(since, self.now_us)
-            )),
+            Cell::new(time::with_age(since, self.now_us)),
             Cell::new(self.reason().unwrap_or_default()),
         ]
     }
@@ -109,8 +105,7 @@ impl Shown<'_> {
         lines.add("attempt", self.attempt());
         for (name, at) in self.times() {
             if let Some(at) = at {
-                let age = time::age(at, self.now_us);
-                lines.add(name, format!("{} ({age})", time::local(at)));
+                lines.add(name, time::with_age(at, self.now_us));
             }
         }
         if record.finished_us.is_some() && record.expires_us.is_none() && self.is_finished() {

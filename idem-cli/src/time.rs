@@ -29,6 +29,11 @@ pub(crate) fn age(us: i64, now_us: i64) -> String {
     }
 }
 
+/// A time in the local zone, and how long ago that was.
+pub(crate) fn with_age(us: i64, now_us: i64) -> String {
+    format!("{} ({})", local(us), age(us, now_us))
+}
+
 /// A length of time in its largest unit.
 pub(crate) fn length(us: i64) -> String {
     let seconds = us / 1_000_000;

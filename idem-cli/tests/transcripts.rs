@@ -129,10 +129,7 @@ async fn the_printed_schema_is_one_to_work_on() {
     assert_eq!(printed(&output), "no such records\n");
 
     for (dialect, part) in [
-        (
-            "postgres",
-            "create table if not exists \"ops\".\"app_records\"",
-        ),
+        ("postgres", "\"ops\".\"app_records\""),
         ("mysql", "`ops`.`app_records`"),
         ("mariadb", "`ops`.`app_records`"),
     ] {
@@ -163,7 +160,7 @@ fn completions_know_every_command() {
         let output = idem(&place).args(["completions", shell]).output().unwrap();
         assert!(output.status.success());
         let script = printed(&output);
-        for command in ["resolve", "--not-done", "watch"] {
+        for command in ["resolve", "not-done", "watch"] {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }

@@ -73,14 +73,18 @@ const WRONG: &[(&str, i32, &[&str])] = &[
     (
         "list --store postgres://127.0.0.1:1/d",
         1,
-        &["Postgres", "failed"],
+        &["nothing listens"],
     ),
     (
         "list --store postgres://127.0.0.1:99999/d",
         1,
         &["URL", "not valid"],
     ),
-    ("list --store mysql://127.0.0.1:1/d", 1, &["MySQL"]),
+    (
+        "list --store mysql://127.0.0.1:1/d",
+        1,
+        &["nothing listens"],
+    ),
     ("list --store redis://127.0.0.1:1", 1, &["Redis"]),
     (
         "list --state stuck",

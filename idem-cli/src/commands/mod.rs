@@ -9,6 +9,7 @@ mod migrate;
 mod release;
 mod resolve;
 mod schema;
+mod serve;
 mod show;
 mod stats;
 mod sweep;
@@ -33,7 +34,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Sweep => sweep::run(global).await,
         Command::Stats(args) => stats::run(global, args).await,
         Command::Watch(args) => watch::run(global, args).await,
-        Command::Serve(_) => Err(Failure::failed("the page is not in this build")),
+        Command::Serve(args) => serve::run(global, args).await,
         Command::Completions(args) => completions::run(args),
     }
 }

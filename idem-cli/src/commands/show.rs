@@ -6,7 +6,7 @@ use comfy_table::Cell;
 use idem::admin::RecordRef;
 use idem::identity::RecordId;
 use idem::record::Standing;
-use idem::store::{Audited, Seen};
+use idem::store::Audited;
 use serde_json::{Value, json};
 
 use crate::args::{Global, Show};
@@ -31,18 +31,24 @@ pub(crate) async fn run(global: &Global, args: &Show) -> Result<(), Failure> {
         _ => None,
     };
     let operator = connect::operator(global).await?;
-    let seen = match call {
+    let (record, nothing) = match call {
         Some((operation, key, scope)) => {
             let record = name(&operator, operation, scope.as_ref(), &key);
-            record.get().await?.ok_or_else(|| none_of(global))?
+            (record, none_of(global))
         }
         None => {
-            operator
-                .find(args.id.as_deref().unwrap_or_default())
-                .await?
+            let digits = args.id.as_deref().unwrap_or_default();
+            match (operator.find(digits).await, digits.parse()) {
+                (Ok(seen), _) => (operator.admin.record(seen.record.id), gone()),
+                (Err(nothing), Ok(id)) => (operator.admin.record(id), nothing),
+                (Err(failure), _) => return Err(failure),
+            }
         }
     };
-    let audit = operator.admin.record(seen.record.id).audit().await?;
+    let audit = record.audit().await?;
+    let Some(seen) = record.get().await? else {
+        return show_gone(global, &record.id()?, &audit, nothing);
+    };
     let shown = Shown {
         record: &seen.record,
         now_us: seen.now_us,
@@ -56,11 +62,8 @@ pub(crate) async fn run(global: &Global, args: &Show) -> Result<(), Failure> {
     }
     let mut text = table(&[], shown.lines(args.reveal));
     if !audit.is_empty() {
-        text.push_str("\nchanged by hand:\n");
-        text.push_str(&table(
-            &[],
-            audit.iter().map(|entry| row(entry, &seen)).collect(),
-        ));
+        text.push('\n');
+        text.push_str(&changes(&audit, Some(seen.now_us)));
     }
     if let Some(next) = what_next(shown.standing(), &seen.record.id) {
         let _ = writeln!(text, "\n{next}");
@@ -95,14 +98,43 @@ pub(crate) fn none_of(global: &Global) -> Failure {
     ))
 }
 
-fn row(entry: &Audited, seen: &Seen) -> Vec<Cell> {
+fn gone() -> Failure {
+    Failure::nothing("it is gone: it has expired, or was swept")
+}
+
+/// What was done by hand is kept for longer than the record.
+fn show_gone(
+    global: &Global,
+    id: &RecordId,
+    audit: &[Audited],
+    nothing: Failure,
+) -> Result<(), Failure> {
+    if audit.is_empty() {
+        return Err(nothing);
+    }
+    if global.json {
+        let entries: Vec<_> = audit.iter().map(json_entry).collect();
+        return print_json(&json!({"id": id.to_hex(), "standing": "gone", "audit": entries}));
+    }
+    let lines = vec![
+        vec![Cell::new("record"), Cell::new(id.to_hex())],
+        vec![Cell::new("standing"), Cell::new("gone")],
+    ];
+    print(&format!("{}\n{}", table(&[], lines), changes(audit, None)))
+}
+
+fn changes(audit: &[Audited], now_us: Option<i64>) -> String {
+    let rows = audit.iter().map(|entry| row(entry, now_us)).collect();
+    format!("changed by hand:\n{}", table(&[], rows))
+}
+
+fn row(entry: &Audited, now_us: Option<i64>) -> Vec<Cell> {
     let forced = if entry.forced { ", forced" } else { "" };
     vec![
-        Cell::new(format!(
-            "{} ({})",
-            time::local(entry.at_us),
-            time::age(entry.at_us, seen.now_us)
-        )),
+        Cell::new(match now_us {
+            Some(now_us) => time::with_age(entry.at_us, now_us),
+            None => time::local(entry.at_us),
+        }),
         cell(entry.note.by()),
         Cell::new(format!(
             "{} from {}{forced}",

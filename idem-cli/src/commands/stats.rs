@@ -35,11 +35,7 @@ pub(crate) async fn run(global: &Global, args: &Stats) -> Result<(), Failure> {
 /// What is open.
 pub(crate) fn rows(counts: &Counts) -> Vec<Vec<Cell>> {
     let oldest = |what: &str, us: Option<i64>| match us {
-        Some(us) => Cell::new(format!(
-            "{what} {} ({})",
-            time::local(us),
-            time::age(us, counts.now_us)
-        )),
+        Some(us) => Cell::new(format!("{what} {}", time::with_age(us, counts.now_us))),
         None => Cell::new(""),
     };
     let row =

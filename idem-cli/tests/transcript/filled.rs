@@ -10,14 +10,14 @@ use tokio::task::JoinHandle;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The beginning of 2025: whenever this runs, it is long ago.
-pub fn long_ago() -> ManualClock {
+pub(crate) fn long_ago() -> ManualClock {
     let clock = ManualClock::new();
     clock.step(-365 * 86_400_000_000);
     clock
 }
 
 /// What holds two records of the store for as long as it lives.
-pub struct Held {
+pub(crate) struct Held {
     _engines: [Engine; 2],
     attempts: [JoinHandle<()>; 2],
 }
@@ -41,7 +41,7 @@ impl Drop for Held {
 /// | `"u-4"` | in progress |
 /// | `"r-5"` | a tombstone |
 /// | `"c-6"` | expired |
-pub async fn fill<S: Store + Clone>(long_ago: S, today: S, clock: ManualClock) -> Held {
+pub(crate) async fn fill<S: Store + Clone>(long_ago: S, today: S, clock: ManualClock) -> Held {
     // The lease is so long that nobody renews it while a test runs.
     let builder = || {
         let builder = Engine::builder(long_ago.clone()).namespace("shop");

@@ -2,7 +2,7 @@
 //! a store that real engines have filled, and compared as a whole;
 //! `IDEM_OVERWRITE=1` writes it anew.
 
-pub mod filled;
+pub(crate) mod filled;
 mod normal;
 mod shell;
 
@@ -10,16 +10,16 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-pub use self::normal::normal;
+pub(crate) use self::normal::normal;
 
 /// Where a store is.
-pub struct Place {
-    pub url: String,
-    pub schema: Option<String>,
+pub(crate) struct Place {
+    pub(crate) url: String,
+    pub(crate) schema: Option<String>,
 }
 
 /// The command, in an environment of its own.
-pub fn idem(place: &Place) -> Command {
+pub(crate) fn idem(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_idem"));
     command
         .env_clear()
@@ -33,13 +33,13 @@ pub fn idem(place: &Place) -> Command {
 }
 
 /// What a command printed: on standard output, then on standard error.
-pub fn printed(output: &Output) -> String {
+pub(crate) fn printed(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     text(&output.stdout) + &text(&output.stderr)
 }
 
 /// Plays `cmd/NAME.txt`.
-pub fn play(name: &str, place: &Place) {
+pub(crate) fn play(name: &str, place: &Place) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cmd")
         .join(format!("{name}.txt"));
@@ -50,7 +50,9 @@ pub fn play(name: &str, place: &Place) {
             writeln!(found, "{line}").unwrap();
         } else if let Some(typed) = line.strip_prefix("$ ") {
             let output = shell::run(typed, place);
-            write!(found, "$ {typed}\n{}", normal(&printed(&output))).unwrap();
+            let printed = printed(&output);
+            assert!(!printed.contains('\u{1b}'), "no colours: {printed:?}");
+            write!(found, "$ {typed}\n{}", normal(&printed)).unwrap();
             if !output.status.success() {
                 writeln!(found, "[exit code {}]", output.status.code().unwrap()).unwrap();
             }

@@ -3,9 +3,9 @@
 //! Times that the test's own clock made stay: they are of the first days of
 //! 2025.
 
-/// Replaces other times by `NOW`, ages by `AGE`, microseconds by `N`, and makes
-/// all gaps between columns two spaces wide.
-pub fn normal(text: &str) -> String {
+/// Replaces other times by `NOW`, ages by `AGE`, microseconds and fences by `N`,
+/// and makes all gaps between columns two spaces wide.
+pub(crate) fn normal(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -32,12 +32,14 @@ fn token(text: &str, before: Option<char>) -> (usize, String) {
         if let Some(length) = age(text) {
             return (length, "AGE".to_owned());
         }
-    }
-    let micros = text.strip_prefix("_us\":");
-    if let Some(digits) = micros.map(|rest| count(rest, |c| c.is_ascii_digit())) {
+        let digits = count(text, |c| c.is_ascii_digit());
+        let is_alone = text[digits..]
+            .chars()
+            .next()
+            .is_none_or(|c| !c.is_ascii_alphanumeric());
         // Seconds of those days begin so.
-        if digits > 0 && !text[5..].starts_with("1735") {
-            return (5 + digits, "_us\":N".to_owned());
+        if (15..=17).contains(&digits) && is_alone && !text.starts_with("1735") {
+            return (digits, "N".to_owned());
         }
     }
     let gap = count(text, |c| c == ' ');

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use super::{Place, idem};
 
 /// Runs `idem …`, or `echo TEXT | idem …`.
-pub fn run(typed: &str, place: &Place) -> Output {
+pub(crate) fn run(typed: &str, place: &Place) -> Output {
     let words = words(typed);
     let (input, words) = match words.as_slice() {
         [echo, text, pipe, rest @ ..] if echo == "echo" && pipe == "|" => {
@@ -26,7 +26,7 @@ pub fn run(typed: &str, place: &Place) -> Output {
         .spawn()
         .unwrap();
     // It may end before it has read anything.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
     child.wait_with_output().unwrap()
 }
 

@@ -68,6 +68,7 @@ use crate::clock::micros;
 use crate::engine::{Engine, Inner, Spawned};
 use crate::error::Error;
 use crate::identity::RecordId;
+use crate::record::Standing;
 use crate::store::{Count, Counts, Seen, StoreAdmin};
 use crate::sync::Arc;
 
@@ -215,6 +216,14 @@ impl Admin {
             Ok(engine.store_call("count", limit, counted).await?)
         })
         .await
+    }
+
+    /// Returns where a record stood when it was looked at, by this engine's
+    /// grace; none if it had expired, which counts as absent.
+    #[must_use]
+    pub fn standing(&self, seen: &Seen) -> Option<Standing> {
+        let grace_us = micros(self.engine.inner.limits.grace);
+        seen.record.standing(seen.now_us, grace_us)
     }
 
     /// Names a record by its id.
