@@ -14,7 +14,7 @@ use idem::store::PostgresStore;
 use idem::testing::ManualClock;
 
 use self::transcript::filled::{self, Held};
-use self::transcript::{Place, idem, play, printed};
+use self::transcript::{Place, idem, play, printed, serves};
 
 fn place() -> Place {
     let mut random = [0; 8];
@@ -55,6 +55,13 @@ macro_rules! transcripts {
 
 transcripts!(check list show explain resolve release forget sweep stats watch);
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serve() {
+    let place = place();
+    let _held = filled(&place).await;
+    serves(&place);
+}
+
 #[test]
 fn only_migrate_creates_the_schema() {
     let place = place();
@@ -77,4 +84,40 @@ fn only_migrate_creates_the_schema() {
         );
     }
     assert_eq!(run("list"), (Some(0), "no such records\n".to_owned()));
+}
+
+/// A session of the server that acknowledges what it has not flushed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_that_void_the_promise_fail_the_check_and_warn_elsewhere() {
+    let mut place = place();
+    let _held = filled(&place).await;
+    place.url.push_str("?options[synchronous_commit]=off");
+    let run = |arguments: &[&str]| {
+        let output = idem(&place).args(arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), printed, said)
+    };
+    let (code, printed, said) = run(&["check"]);
+    assert_eq!(code, Some(5), "{said}");
+    assert!(
+        printed.contains("not-durable  voids at-most-once"),
+        "{printed}"
+    );
+    assert!(
+        said.contains("--accept-loss") && said.lines().count() == 1,
+        "{said}"
+    );
+    let (code, printed, _) = run(&["check", "--json"]);
+    let checked: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((code, &checked["starts"]), (Some(5), &false.into()));
+
+    let (code, printed, said) = run(&["check", "--accept-loss", "not-durable"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""), "{printed}");
+    assert!(printed.contains("accepted"), "{printed}");
+
+    let (code, printed, said) = run(&["list"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(printed.contains("4636ed10c457"), "{printed}");
+    assert!(said.starts_with("warning: not-durable: "), "{said}");
 }

@@ -13,7 +13,7 @@ mod transcript;
 use idem::store::SqliteStore;
 
 use self::transcript::filled::{self, Held};
-use self::transcript::{Place, idem, play, printed};
+use self::transcript::{Place, idem, play, printed, serves};
 
 struct Filled {
     place: Place,
@@ -51,6 +51,11 @@ macro_rules! transcripts {
 }
 
 transcripts!(check list show explain resolve release forget sweep stats watch);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serve() {
+    serves(&filled().await.place);
+}
 
 #[test]
 fn only_migrate_creates_the_file() {

@@ -41,9 +41,7 @@ pub(crate) async fn run(global: &Global, args: &Check) -> Result<(), Failure> {
             })
         });
         let findings: Vec<_> = findings.collect();
-        print_json(
-            &json!({"store": store.kind(), "findings": findings, "starts": voided.is_empty()}),
-        )?;
+        print_json(&json!({"findings": findings, "starts": voided.is_empty()}))?;
     } else if findings.is_empty() {
         print("nothing found: a program starts on this store\n")?;
     } else {

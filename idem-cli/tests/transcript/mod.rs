@@ -4,6 +4,7 @@
 
 pub(crate) mod filled;
 mod normal;
+mod serving;
 mod shell;
 
 use std::fmt::Write as _;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 pub(crate) use self::normal::normal;
+pub(crate) use self::serving::serves;
 
 /// Where a store is.
 pub(crate) struct Place {

@@ -38,7 +38,7 @@ fn token(text: &str, before: Option<char>) -> (usize, String) {
             .next()
             .is_none_or(|c| !c.is_ascii_alphanumeric());
         // Seconds of those days begin so.
-        if (15..=17).contains(&digits) && is_alone && !text.starts_with("1735") {
+        if digits == 16 && is_alone && text.starts_with('1') && !text.starts_with("1735") {
             return (digits, "N".to_owned());
         }
     }
