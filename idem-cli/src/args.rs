@@ -66,8 +66,8 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The schema of the tables (Postgres), or their database (`MySQL`)
     #[arg(
+        help = "The schema of the tables (Postgres), or their database (MySQL)",
         long,
         global = true,
         value_name = "NAME",
@@ -75,7 +75,7 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) schema: Option<String>,
-    /// What tables or keys begin with, if not `idem_` and `idem`
+    /// What tables or keys begin with; else `idem_`, on Redis `idem`
     #[arg(
         long,
         global = true,
@@ -135,8 +135,7 @@ pub(crate) struct Schema {
 pub(crate) enum Dialect {
     Sqlite,
     Postgres,
-    /// `MySQL`; its statements run on `MariaDB` too
-    #[value(alias = "mariadb")]
+    #[value(alias = "mariadb", help = "MySQL; its statements run on MariaDB too")]
     Mysql,
 }
 

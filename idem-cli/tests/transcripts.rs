@@ -10,10 +10,12 @@
 
 mod transcript;
 
+use std::path::Path;
+
 use idem::store::SqliteStore;
 
 use self::transcript::filled::{self, Held};
-use self::transcript::{Place, idem, play, printed, serves};
+use self::transcript::{Place, idem, normal, play, printed, serves};
 
 struct Filled {
     place: Place,
@@ -220,4 +222,25 @@ async fn no_key_argument_or_answer_is_printed() {
         .iter()
         .find(|id| run(&["show", id, "--reveal"]).contains("ch_7Q2"));
     assert!(completed.is_some(), "`--reveal` shows the answer");
+}
+
+/// Every `$ idem …` of `docs/operations.md`, with what it prints, is in one of
+/// the transcripts.
+#[test]
+fn the_guide_shows_what_is_printed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(folder.join("../docs/operations.md")).unwrap();
+    let files = std::fs::read_dir(folder.join("tests/cmd")).unwrap();
+    let played: Vec<String> = files
+        .map(|file| normal(&std::fs::read_to_string(file.unwrap().path()).unwrap()))
+        .collect();
+    let shown = guide.split("```text\n$ idem ").skip(1);
+    let mut count = 0;
+    for block in shown.map(|rest| rest.split("```").next().unwrap()) {
+        let block = normal(&format!("$ idem {block}"));
+        let is_played = played.iter().any(|text| text.contains(&block));
+        assert!(is_played, "not in a transcript:\n{block}");
+        count += 1;
+    }
+    assert!(count >= 10, "{count} blocks");
 }
