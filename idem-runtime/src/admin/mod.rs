@@ -228,7 +228,6 @@ impl Admin {
     }
 
     /// Names a record by its id.
-    #[must_use]
     pub fn record(&self, id: RecordId) -> RecordRef {
         RecordRef::new(self.engine.clone(), Ok(id))
     }
