@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, OriginalUri, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -220,6 +220,3 @@ pub(super) fn is_own_form(ops: &Ops, visitor: &Visitor, form_token: &str) -> boo
         Visitor::Nobody => false,
     }
 }
-
-/// The status of a page that nobody may see yet.
-pub(super) const NOT_SIGNED_IN: StatusCode = StatusCode::UNAUTHORIZED;

@@ -109,7 +109,10 @@ pub fn router(engine: &Engine, access: Access) -> Router {
             get(pages::settle::ask).post(pages::settle::settle),
         )
         .route("/find", get(pages::find::show))
-        .route("/sign-in", post(pages::sign_in::enter))
+        .route(
+            "/sign-in",
+            get(pages::sign_in::elsewhere).post(pages::sign_in::enter),
+        )
         .route("/sign-out", post(pages::sign_in::leave))
         .route(pages::STYLE, get(pages::style))
         .fallback(pages::not_found)

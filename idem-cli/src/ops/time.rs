@@ -40,12 +40,17 @@ impl Moment {
     }
 }
 
-/// Writes a length of time in its two largest units.
+/// Writes a length of time in its two largest units, in one piece: no line
+/// breaks between number and unit.
 pub(super) fn span(us: u64) -> String {
+    words(us).replace(' ', "\u{a0}")
+}
+
+fn words(us: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let seconds = us / 1_000_000;
     if seconds == 0 {
-        return format!("{} ms", us / 1_000);
+        return "under 1 s".to_owned();
     }
     let first = UNITS
         .iter()
@@ -89,21 +94,21 @@ mod tests {
             (90_000, "1 d 1 h"),
             (8_640_000, "100 d"),
         ] {
-            assert_eq!(span(seconds * 1_000_000), text);
+            assert_eq!(words(seconds * 1_000_000), text);
         }
-        assert_eq!(span(0), "0 ms");
-        assert_eq!(span(250_999), "250 ms");
-        assert!(span(u64::MAX).ends_with(" h"));
+        assert_eq!(words(999_999), "under 1 s");
+        assert!(words(u64::MAX).ends_with(" h"));
+        assert_eq!(span(61_000_000), "1\u{a0}min\u{a0}1\u{a0}s");
     }
 
     #[test]
     fn a_moment_is_shown_from_now_and_exactly() {
         let now = 1_767_225_600_000_000;
         let past = Moment::new(now - 90_000_000, now);
-        assert_eq!(past.relative, "1 min 30 s ago");
+        assert_eq!(past.relative, "1\u{a0}min\u{a0}30\u{a0}s ago");
         assert_eq!(past.exact, "2025-12-31 23:58:30 UTC");
         assert_eq!(past.iso, "2025-12-31T23:58:30Z");
-        assert_eq!(Moment::new(now + 1_000_000, now).relative, "in 1 s");
+        assert_eq!(Moment::new(now + 1_000_000, now).relative, "in 1\u{a0}s");
         assert_eq!(minute(now), "00:00");
         // A row may have any number.
         assert!(Moment::new(i64::MAX, now).relative.starts_with("in "));

@@ -116,9 +116,9 @@ pub(super) const fn state(state: State) -> &'static str {
 /// What an entry of the audit has made of a record.
 pub(super) const fn became(code: i16) -> &'static str {
     match code {
-        1 => "resolved: it happened, with an answer",
-        2 => "released: it did not happen",
-        3 => "forgotten",
-        _ => "settled in a way of a newer version",
+        1 => "it happened, and this is its answer",
+        2 => "it did not happen, and the next call runs",
+        3 => "forgotten, as if the key had never been used",
+        _ => "in a way of a newer version",
     }
 }

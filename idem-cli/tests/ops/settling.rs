@@ -54,7 +54,7 @@ async fn what_happened_is_replayed_from_then_on() {
         "Completed",
         "ada@shop",
         "in the provider&#39;s log",
-        "which was unknown",
+        "it happened, and this is its answer. It was unknown before.",
     ]);
     assert_eq!(charge(&world, Ok(1)).await, Ok(4_200));
     browser.get("/").await.says(&["Nothing is stuck."]);

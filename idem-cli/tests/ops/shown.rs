@@ -23,7 +23,7 @@ async fn the_first_page_says_what_is_stuck_how_long_and_why() {
     let page = world.browser().await.get("/").await;
     assert_eq!(page.status, StatusCode::OK);
     page.says(&[
-        "1 outcome is unknown, for 1 h 10 min; 1 attempt has lapsed, for 10 min.",
+        "1 outcome is unknown, for 1 h 10 min; 1 attempt has lapsed, begun 10 min ago.",
         "order o-7",
         "recovery asked, and got no decision",
         "order o-8",
@@ -45,7 +45,7 @@ async fn the_first_page_is_calm_when_nothing_is_stuck() {
     world.completed("shop.charge", "", "{\"Ok\":1}").await;
     let page = world.browser().await.get("/").await;
     page.says(&["Nothing is stuck.", "No attempt is running."])
-        .never_says(&["oldest"]);
+        .never_says(&[">oldest"]);
 }
 
 #[tokio::test]

@@ -175,7 +175,10 @@ pub(crate) async fn send(router: &Router, request: Request<Body>) -> Answer {
     Answer {
         status: parts.status,
         headers: parts.headers,
-        body: String::from_utf8(body.to_vec()).unwrap(),
+        // Numbers and their units are not separated by a plain space.
+        body: String::from_utf8(body.to_vec())
+            .unwrap()
+            .replace('\u{a0}', " "),
     }
 }
 

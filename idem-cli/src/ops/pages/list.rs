@@ -21,7 +21,7 @@ const ROWS: usize = 50;
 pub(in crate::ops) struct Wanted {
     standing: Option<String>,
     operation: Option<String>,
-    page: Option<usize>,
+    page: Option<String>,
 }
 
 #[derive(Debug, Template)]
@@ -64,7 +64,8 @@ pub(in crate::ops) async fn show(
     };
     let total = gathered.records.len();
     let pages = total.div_ceil(ROWS).max(1);
-    let number = wanted.page.unwrap_or(1).clamp(1, pages);
+    let number = wanted.page.and_then(|page| page.parse::<usize>().ok());
+    let number = number.unwrap_or(1).clamp(1, pages);
     let rows = gathered
         .records
         .iter()

@@ -286,10 +286,13 @@ fn verdict(tiles: &[Tile]) -> String {
                 (_, 1) => "1 attempt has lapsed".to_owned(),
                 (_, count) => format!("{count} attempts have lapsed"),
             };
-            match (tile.count, tile.oldest.as_str()) {
-                (_, "") => what,
-                (1, oldest) => format!("{what}, for {oldest}"),
-                (_, oldest) => format!("{what}, the oldest for {oldest}"),
+            let oldest = &tile.oldest;
+            match (tile.slug, tile.count) {
+                _ if oldest.is_empty() => what,
+                ("unknown", 1) => format!("{what}, for {oldest}"),
+                ("unknown", _) => format!("{what}, the oldest for {oldest}"),
+                (_, 1) => format!("{what}, begun {oldest} ago"),
+                (_, _) => format!("{what}, the oldest begun {oldest} ago"),
             }
         })
         .collect();

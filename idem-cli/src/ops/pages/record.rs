@@ -67,6 +67,9 @@ struct RecordPage {
     parent: Option<(String, String)>,
     answer: Option<String>,
     events: Vec<Event>,
+    /// Whether it waits for somebody to find out.
+    in_doubt: bool,
+    /// Whether there is anything that could be changed by hand.
     can_settle: bool,
     told: &'static str,
     done: bool,
@@ -173,6 +176,8 @@ fn shown(frame: Frame, stood: &Stood, audit: &[Audited], told: &str) -> RecordPa
             .map(|parent| (parent.to_hex(), parent.to_string())),
         answer: answer(record),
         events: events(seen, audit),
+        in_doubt: standing
+            .is_some_and(|standing| matches!(standing, Standing::Unknown | Standing::Lapsed)),
         can_settle: standing.is_some_and(|standing| standing != Standing::InProgress),
         told: tell(told, audit),
         done: told == "done" && !audit.is_empty(),
@@ -223,7 +228,10 @@ fn events(seen: &Seen, audit: &[Audited]) -> Vec<Event> {
         RecordState::Tombstone => ("it ended, and its answer cannot be given back", "tombstone"),
         RecordState::Unknown | RecordState::InProgress => ("the attempt ended", "unknown"),
     };
-    if record.since_us != record.finished_us {
+    let by_hand_then = audit
+        .iter()
+        .any(|entry| Some(entry.at_us) == record.finished_us);
+    if record.since_us != record.finished_us && !by_hand_then {
         add(record.finished_us, ended.0, ended.1);
     }
     add(record.since_us, "its outcome became unknown", "unknown");
@@ -253,15 +261,15 @@ fn events(seen: &Seen, audit: &[Audited]) -> Vec<Event> {
 }
 
 fn by_hand(entry: &Audited, now_us: i64) -> Event {
-    let forced = if entry.forced { ", by force" } else { "" };
+    let forced = if entry.forced { " and by force" } else { "" };
     Event {
         at_us: entry.at_us,
         at: Moment::new(entry.at_us, now_us),
         what: format!(
-            "{} settled it, which was {}{forced}: {}",
+            "{} settled it by hand{forced}: {}. It was {} before.",
             entry.note.by(),
-            words::state(entry.was),
             words::became(entry.became),
+            words::state(entry.was),
         ),
         why: entry.note.why().to_owned(),
         class: "by-hand",

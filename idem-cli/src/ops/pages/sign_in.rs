@@ -62,9 +62,15 @@ impl IntoResponse for SignIn {
 
 #[derive(Deserialize)]
 pub(in crate::ops) struct Entry {
+    #[serde(default)]
     token: String,
     #[serde(default)]
     next: String,
+}
+
+/// `GET /sign-in`, where a browser may be left by a wrong token.
+pub(in crate::ops) async fn elsewhere(Extension(base): Extension<Base>) -> Response {
+    see(&base, "/", None)
 }
 
 /// `POST /sign-in`
