@@ -64,7 +64,7 @@ pub(crate) async fn operator(global: &Global) -> Result<Operator, Failure> {
     if let Some(secret) = secret(global)? {
         builder = builder.secret(secret);
     }
-    let engine = builder.build().await?;
+    let engine = Box::pin(builder.build()).await?;
     Ok(Operator {
         admin: engine.admin()?,
         engine,

@@ -1,4 +1,4 @@
-//! Proves what every command prints and how it exits, on a SQLite file that real
+//! Proves what every command prints and how it exits, on a `SQLite` file that real
 //! engines have filled.
 
 #![allow(
@@ -36,7 +36,7 @@ async fn filled() -> Filled {
     Filled {
         place: Place {
             url: format!("sqlite://{}", path.display()),
-            schema: None,
+            apart: None,
         },
         _held: filled::fill(past, today, clock).await,
         _folder: folder,
@@ -65,7 +65,7 @@ fn only_migrate_creates_the_file() {
     let path = folder.path().join("shop.db");
     let place = Place {
         url: format!("sqlite://{}", path.display()),
-        schema: None,
+        apart: None,
     };
     let run = |command: &str| {
         let output = idem(&place).arg(command).output().unwrap();
@@ -96,7 +96,7 @@ async fn looking_at_a_new_store_leaves_the_secret_to_the_programs() {
     let path = folder.path().join("shop.db");
     let place = Place {
         url: format!("sqlite://{}", path.display()),
-        schema: None,
+        apart: None,
     };
     for command in ["migrate", "list", "stats", "check", "sweep", "watch"] {
         let output = idem(&place).arg(command).output().unwrap();
@@ -120,7 +120,7 @@ async fn the_printed_schema_is_one_to_work_on() {
     let path = folder.path().join("shop.db");
     let place = Place {
         url: format!("sqlite://{}", path.display()),
-        schema: None,
+        apart: None,
     };
     let sql = idem(&place)
         .args(["schema", "--dialect", "sqlite"])
@@ -161,7 +161,7 @@ async fn the_printed_schema_is_one_to_work_on() {
 fn completions_know_every_command() {
     let place = Place {
         url: "sqlite://none.db".to_owned(),
-        schema: None,
+        apart: None,
     };
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let output = idem(&place).args(["completions", shell]).output().unwrap();

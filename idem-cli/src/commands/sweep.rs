@@ -45,5 +45,6 @@ pub(crate) async fn run(global: &Global) -> Result<(), Failure> {
     if global.json {
         return print_json(&json!({"deleted": total}));
     }
-    print(&format!("{total} rows deleted\n"))
+    let rows = if total == 1 { "row" } else { "rows" };
+    print(&format!("{total} {rows} deleted\n"))
 }

@@ -17,7 +17,15 @@ pub(crate) use self::serving::serves;
 /// Where a store is.
 pub(crate) struct Place {
     pub(crate) url: String,
-    pub(crate) schema: Option<String>,
+    /// What keeps it apart from others in the same database.
+    pub(crate) apart: Option<Apart>,
+}
+
+/// How a store is kept apart.
+#[allow(dead_code, reason = "a file needs neither")]
+pub(crate) enum Apart {
+    Schema(String),
+    Prefix(String),
 }
 
 /// The command, in an environment of its own.
@@ -28,9 +36,11 @@ pub(crate) fn idem(place: &Place) -> Command {
         .env("TZ", "UTC")
         .env("IDEM_STORE", &place.url)
         .env("IDEM_NAMESPACE", "shop");
-    if let Some(schema) = &place.schema {
-        command.env("IDEM_SCHEMA", schema);
-    }
+    match &place.apart {
+        Some(Apart::Schema(schema)) => command.env("IDEM_SCHEMA", schema),
+        Some(Apart::Prefix(prefix)) => command.env("IDEM_PREFIX", prefix),
+        None => &mut command,
+    };
     command
 }
 
