@@ -9,7 +9,7 @@ use idem::sqlx::mysql::MySqlConnection;
 use idem::sqlx::postgres::PgConnection;
 use idem::sqlx::{self, Connection as _};
 use idem::store::Seen;
-use idem::store::{Finding, MySqlStore, PostgresStore, RedisStore, SqliteStore, Store};
+use idem::store::{Capability, Finding, MySqlStore, PostgresStore, RedisStore, SqliteStore, Store};
 use idem::{Engine, Secret, StoreError};
 
 use crate::args::Global;
@@ -85,6 +85,9 @@ impl Operator {
                     ids.join(", ")
                 )))
             }
+            _ if self.store.lacks().contains(&Capability::ListFinished) => Err(Failure::nothing(
+                "no open record begins with these digits, and this store finds finished ones only by all 64 digits, or by --operation and --key",
+            )),
             _ => Err(Failure::nothing(
                 "no record begins with these digits: `idem list --state unknown,lapsed,in-progress,done,released` shows all",
             )),
