@@ -108,8 +108,8 @@ transcripts!(filled_mariadb: check list show explain resolve release forget swee
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis() {
     let (place, _held) = filled_redis("REDIS").await;
-    play("redis", &place);
     serves(&place);
+    play("redis", &place);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
