@@ -226,7 +226,9 @@ fn events(seen: &Seen, audit: &[Audited]) -> Vec<Event> {
         RecordState::Completed => ("its answer was recorded", "completed"),
         RecordState::Released => ("it was released: nothing happened", "released"),
         RecordState::Tombstone => ("it ended, and its answer cannot be given back", "tombstone"),
-        RecordState::Unknown | RecordState::InProgress => ("the attempt ended", "unknown"),
+        RecordState::Unknown | RecordState::InProgress => {
+            ("the attempt ended without an answer", "unknown")
+        }
     };
     let by_hand_then = audit
         .iter()
