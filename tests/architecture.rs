@@ -85,6 +85,22 @@ fn an_engine_knows_no_store_but_to_open_the_one_of_a_url() {
 }
 
 #[test]
+fn the_side_for_operators_is_that_of_any_store() {
+    forbid(
+        "idem-runtime/src/admin",
+        &[
+            "MemoryStore",
+            "SqliteStore",
+            "PostgresStore",
+            "MySqlStore",
+            "RedisStore",
+            "sqlx",
+        ],
+        &[],
+    );
+}
+
+#[test]
 fn stores_do_not_know_each_other() {
     forbid(
         "idem-runtime/src/store/sqlite",
@@ -145,7 +161,15 @@ fn flights_know_no_store() {
 
 #[test]
 fn nothing_in_production_names_the_test_module() {
-    for folder in ["store", "engine", "codec", "canonical", "identity", "http"] {
+    for folder in [
+        "admin",
+        "store",
+        "engine",
+        "codec",
+        "canonical",
+        "identity",
+        "http",
+    ] {
         let place = format!("idem-runtime/src/{folder}");
         forbid(&place, &["crate::testing"], &[]);
     }

@@ -11,6 +11,12 @@ pub(crate) fn jittered(number: u32) -> Duration {
     let full = FIRST
         .saturating_mul(1 << number.saturating_sub(1).min(10))
         .min(LONGEST);
+    spread(full)
+}
+
+/// Returns between a half and all of a pause, so that those who were started
+/// together spread out.
+pub(crate) fn spread(full: Duration) -> Duration {
     full / 2 + full.mul_f64(fraction() / 2.0)
 }
 

@@ -139,6 +139,9 @@ struct TestingGuide;
 #[cfg(all(doctest, feature = "macros", feature = "testing"))]
 #[doc = include_str!("../../docs/recovery.md")]
 struct RecoveryGuide;
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../docs/operations.md")]
+struct OperationsGuide;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../docs/custom-store.md")]
 struct CustomStoreGuide;

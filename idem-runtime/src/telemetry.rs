@@ -252,3 +252,24 @@ pub(crate) fn drained(unknown: usize) {
         );
     }
 }
+
+/// Without an error, the store panicked.
+pub(crate) fn sweep_failed(error: Option<&StoreError>) {
+    let error = error.map(tracing::field::display);
+    tracing::warn!(target: TARGET, error, "a sweep failed; the next one comes in its time");
+}
+
+pub(crate) fn no_sweeper() {
+    tracing::error!(target: TARGET,
+        "nothing is swept: there is no tokio runtime; call `sweeper` from inside one, or build the engine inside one"
+    );
+}
+
+pub(crate) fn reconciled(state: &AttemptState, ended: &'static str) {
+    tracing::info!(target: TARGET, operation = &*state.prepared.operation,
+        record = %state.holder.id,
+        attempt = state.won.attempt,
+        ended,
+        "asked about an attempt that ended without an answer"
+    );
+}

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem::store::{
-    Capability, Complete, Finding, GiveBack, Holder, Lease, MarkUnknown, MemoryStore, Meta,
-    RecordStep, Release, Renewer, Reserve, Reserved, Step as KeptStep, Store, Sweep, Written,
+    Audited, Capability, Complete, Count, Counts, Finding, GiveBack, Holder, Lease, MarkUnknown,
+    MemoryStore, Meta, Page, RecordStep, Release, Renewer, Reserve, Reserved, Scan, Seen, Settle,
+    Step as KeptStep, Store, StoreAdmin, Sweep, Written,
 };
 use idem::{RecordId, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
@@ -46,7 +47,11 @@ pub(crate) struct Faulty {
     farewell: Script,
     step: Script,
     step_read: Script,
+    sweep: Script,
+    look: Script,
+    settle: Script,
     stepless: bool,
+    adminless: bool,
     alter: Arc<Mutex<Option<Change>>>,
     late: Late,
 }
@@ -172,6 +177,32 @@ impl Faulty {
         self
     }
 
+    /// On sweeping a batch.
+    pub(crate) fn on_sweep(self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.sweep.add(faults);
+        self
+    }
+
+    /// On an operator's look at a record.
+    pub(crate) fn on_look(self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.look.add(faults);
+        self
+    }
+
+    /// On an operator's change of a record.
+    pub(crate) fn on_settle(self, faults: impl IntoIterator<Item = Fault>) -> Self {
+        self.settle.add(faults);
+        self
+    }
+
+    pub(crate) fn looks(&self) -> usize {
+        self.look.0.lock().unwrap().begun
+    }
+
+    pub(crate) fn settles(&self) -> usize {
+        self.settle.0.lock().unwrap().begun
+    }
+
     pub(crate) fn step_writes(&self) -> usize {
         self.step.0.lock().unwrap().begun
     }
@@ -183,6 +214,12 @@ impl Faulty {
     /// Says that it keeps no steps.
     pub(crate) fn stepless(mut self) -> Self {
         self.stepless = true;
+        self
+    }
+
+    /// Has no side for operators.
+    pub(crate) fn adminless(mut self) -> Self {
+        self.adminless = true;
         self
     }
 
@@ -271,7 +308,9 @@ impl Store for Faulty {
     }
 
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
-        self.inner.sweep(request).await
+        let (inner, request) = (self.inner.clone(), *request);
+        let call = async move { inner.sweep(&request).await };
+        self.sweep.apply(&self.late, call).await
     }
 
     async fn record_step(&self, request: &RecordStep) -> Result<Written, StoreError> {
@@ -295,20 +334,49 @@ impl Store for Faulty {
         self.step_read.apply(&self.late, call).await
     }
 
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        (!self.adminless).then_some(self as &dyn StoreAdmin)
+    }
+
     fn lacks(&self) -> &'static [Capability] {
         if self.stepless {
-            &[
-                Capability::Admin,
-                Capability::ListFinished,
-                Capability::Steps,
-            ]
-        } else {
+            &[Capability::Steps]
+        } else if self.adminless {
             &[Capability::Admin, Capability::ListFinished]
+        } else {
+            &[]
         }
     }
 
     async fn renewer(&self) -> Result<Box<dyn Renewer>, StoreError> {
         Ok(Box::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl StoreAdmin for Faulty {
+    async fn scan(&self, request: &Scan) -> Result<Page, StoreError> {
+        self.inner.scan(request).await
+    }
+
+    async fn get(&self, id: &RecordId) -> Result<Option<Seen>, StoreError> {
+        let (inner, id) = (self.inner.clone(), *id);
+        let call = async move { inner.get(&id).await };
+        self.look.apply(&self.late, call).await
+    }
+
+    async fn settle(&self, request: &Settle) -> Result<Written, StoreError> {
+        let (inner, request) = (self.inner.clone(), request.clone());
+        let call = async move { inner.settle(&request).await };
+        self.settle.apply(&self.late, call).await
+    }
+
+    async fn audit(&self, id: &RecordId) -> Result<Vec<Audited>, StoreError> {
+        self.inner.audit(id).await
+    }
+
+    async fn count(&self, request: &Count) -> Result<Counts, StoreError> {
+        self.inner.count(request).await
     }
 }
 

@@ -20,6 +20,8 @@ mod nested;
 mod orders;
 mod panics;
 mod polled;
+mod reconcile;
+mod records;
 mod recovery;
 mod renewal;
 mod replay;
@@ -31,6 +33,7 @@ mod starved;
 mod steps;
 mod store_faults;
 mod superseded;
+mod sweeper;
 mod version;
 
 use std::sync::Arc;

@@ -1,11 +1,12 @@
 //! What may stand at the key already.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use idem::record::{Note, Standing};
 use idem::store::{Scan, Settle, Written};
 use idem::transition::Settlement;
-use idem::{Error, OnUnknown, UnknownReason, on_error};
+use idem::{Error, OnUnknown, Recovered, UnknownReason, on_error};
 
 use crate::operation::{Act, Failure, Order};
 use crate::world::{Kind, World};
@@ -203,6 +204,40 @@ async fn an_unfinished_record_is_unknown_to_ordinary_calls_and_operators() {
         let answer = tx.place(&world.order("a", Act::Answer)).await;
         assert_eq!(answer, Ok(42), "{kind:?}");
         tx.commit().await;
+    }
+}
+
+#[tokio::test]
+async fn an_unfinished_record_is_asked_about_like_others() {
+    for &kind in Kind::ALL {
+        let world = World::new(kind).await;
+        for (name, found) in [("a", Recovered::Done(7)), ("b", Recovered::NotDone)] {
+            let mut tx = world.begin().await;
+            let declined = tx.place(&world.order(name, Act::Decline)).await;
+            assert_eq!(declined, Err(Failure::Declined), "{kind:?}");
+            tx.commit().await;
+
+            let probes = AtomicUsize::new(0);
+            let probe = async |_| {
+                probes.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, Failure>(found.clone())
+            };
+            // At once, as two processes would.
+            let (one, two) = tokio::join!(
+                world.engine.reconcile("tx.place", probe).run(),
+                world.engine.reconcile("tx.place", probe).run(),
+            );
+            let (one, two) = (one.unwrap(), two.unwrap());
+            assert_eq!(probes.into_inner(), 1, "{kind:?}: {one:?} {two:?}");
+            let settled = one.done + two.done + one.not_done + two.not_done;
+            assert_eq!(settled, 1, "{kind:?}: {one:?} {two:?}");
+        }
+        for (name, answer) in [("a", 7), ("b", 42)] {
+            let mut tx = world.begin().await;
+            let next = tx.place(&world.order(name, Act::Answer)).await;
+            assert_eq!(next, Ok(answer), "{kind:?}");
+            tx.commit().await;
+        }
     }
 }
 

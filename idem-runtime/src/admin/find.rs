@@ -17,6 +17,10 @@ const MOST: usize = 10;
 /// What was found by some digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of it, and it is looked into at once"
+)]
 pub enum Found {
     /// No record.
     Nothing,

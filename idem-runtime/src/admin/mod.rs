@@ -66,6 +66,7 @@ pub use self::record::{RecordBuilder, RecordRef};
 pub use self::settle::Settled;
 use crate::clock::micros;
 use crate::engine::{Engine, Inner, Spawned};
+pub use crate::engine::{Reconcile, Reconciled, Sweeper, Swept, Unknown};
 use crate::error::Error;
 use crate::identity::RecordId;
 use crate::record::Standing;
@@ -227,7 +228,6 @@ impl Admin {
     }
 
     /// Names a record by its id.
-    #[must_use]
     pub fn record(&self, id: RecordId) -> RecordRef {
         RecordRef::new(self.engine.clone(), Ok(id))
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::identity::{FORMAT, Identity, Secret};
 use crate::singleflight::Flights;
 use crate::store::{Finding, Meta, Store};
-use crate::sync::{Arc, AtomicBool};
+use crate::sync::{Arc, AtomicBool, Notify};
 use crate::telemetry;
 
 /// How to build an [`Engine`].
@@ -185,6 +185,7 @@ impl EngineBuilder {
                 tasks: Tracker::default(),
                 waiters: Tracker::default(),
                 closing: AtomicBool::new(false),
+                closed: Notify::new(),
                 drained: AtomicBool::new(false),
                 runtime: tokio::runtime::Handle::try_current().ok(),
             }),

@@ -8,11 +8,14 @@ pub(crate) mod driver;
 mod enter;
 mod operations;
 mod plain;
+mod reconcile;
 #[cfg(feature = "testing")]
 pub(crate) mod rehearsal;
 pub(crate) mod renewal;
 pub(crate) mod site;
 pub(crate) mod steps;
+mod sweep;
+mod sweeper;
 mod tracker;
 mod within;
 
@@ -26,17 +29,19 @@ use tracing::instrument::WithSubscriber as _;
 pub use self::builder::EngineBuilder;
 use self::operations::Operations;
 pub use self::plain::PlainCall;
+pub use self::reconcile::{Reconcile, Reconciled, Unknown};
 use self::renewal::Renewals;
+pub use self::sweeper::{Sweeper, Swept};
 use self::tracker::Tracker;
 pub use self::within::TxCall;
-use crate::clock::{Clock, micros};
+use crate::clock::Clock;
 use crate::context;
 use crate::error::{Error, StoreError};
 use crate::identity::Identity;
 use crate::policy::Ttl;
 use crate::singleflight::Flights;
-use crate::store::{Store, Sweep};
-use crate::sync::{Arc, AtomicBool, Ordering};
+use crate::store::Store;
+use crate::sync::{Arc, AtomicBool, Notify, Ordering};
 use crate::telemetry;
 
 /// The longest time after which asking again is recommended while a holder
@@ -93,6 +98,8 @@ pub(crate) struct Inner {
     /// Calls that wait for another attempt.
     pub(crate) waiters: Tracker,
     closing: AtomicBool,
+    /// Wakes who waits for that.
+    closed: Notify,
     /// Set when `shutdown` returns: no body begins after that.
     drained: AtomicBool,
     /// Where tasks go when a call is polled outside of any runtime.
@@ -124,6 +131,16 @@ pub(crate) enum Spawned<O> {
 impl Inner {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no further calls are accepted.
+    async fn closed(&self) {
+        let mut closed = std::pin::pin!(self.closed.notified());
+        // Listen first, look second: no wake-up is lost between.
+        closed.as_mut().enable();
+        if !self.is_closing() {
+            closed.await;
+        }
     }
 
     pub(crate) fn is_drained(&self) -> bool {
@@ -225,53 +242,6 @@ impl Engine {
         context::with_engine(self.clone(), future)
     }
 
-    /// Deletes what is finished or released and past its TTL and the grace, in
-    /// batches of 1,000, and returns how many rows that were.
-    ///
-    /// Expired records count as absent before they are swept; this only frees
-    /// space.
-    ///
-    /// # Concurrent calls
-    /// Harmless, also from several processes.
-    ///
-    /// # Cancel safety
-    /// Batches that were deleted stay deleted.
-    ///
-    /// # Errors
-    /// If the store does not answer.
-    ///
-    /// # Panics
-    /// If the store does.
-    pub async fn sweep(&self) -> Result<u64, Error> {
-        const BATCH: u32 = 1_000;
-        let request = Sweep {
-            limit: BATCH,
-            grace_us: micros(self.inner.limits.grace),
-        };
-        let mut total: u64 = 0;
-        loop {
-            let inner = Arc::clone(&self.inner);
-            let batch = self.inner.spawn(async move {
-                let limit = inner.limits.store_timeout;
-                Some(
-                    inner
-                        .store_call("sweep", limit, inner.store.sweep(&request))
-                        .await,
-                )
-            });
-            let swept = match batch.await {
-                Spawned::Done(swept) => swept?,
-                Spawned::Panicked(panic) => std::panic::resume_unwind(panic),
-                Spawned::Gone => return Err(Error::ShuttingDown),
-            };
-            total = total.saturating_add(swept);
-            telemetry::swept(swept);
-            if swept < u64::from(BATCH) {
-                return Ok(total);
-            }
-        }
-    }
-
     /// Returns what the engine has running.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -300,6 +270,7 @@ impl Engine {
     /// None at present.
     pub async fn shutdown(&self, deadline: Duration) -> Result<Drained, Error> {
         self.inner.closing.store(true, Ordering::SeqCst);
+        self.inner.closed.notify_waiters();
         let idle = async {
             // One may end in the other: a task that reserves, in an attempt.
             while self.inner.attempts.count() + self.inner.tasks.count() > 0 {
