@@ -348,7 +348,7 @@ def pictures():
     browser.open(page)
     browser.picture("ops-dark")
     browser.scheme("light")
-    browser.screen(390, 844, 2, True)
+    browser.screen(390, 844, 1.5, True)
     browser.open(page)
     browser.picture("ops-phone")
     browser.screen(1280, 900)
@@ -367,8 +367,8 @@ def an_hour_in_the_shop():
                              " finished_us = finished_us - ?1 WHERE id = ?2", (ago, record))
         rows.execute("UPDATE idem_records SET started_us = started_us - ?1, lease_until_us ="
                      " lease_until_us - ?1 WHERE label = 'o-1041'", (14 * minute,))
-        rows.execute("UPDATE idem_records SET started_us = started_us - ?1, since_us = since_us - ?1"
-                     " WHERE label = 'o-1040'", (11 * minute,))
+        rows.execute("UPDATE idem_records SET started_us = started_us - ?1, since_us = since_us - ?1,"
+                     " finished_us = finished_us - ?1 WHERE label = 'o-1040'", (11 * minute,))
     rows.close()
 
 
@@ -407,7 +407,8 @@ with tempfile.TemporaryDirectory() as folder:
         check("light and dark, desk and phone: contrast, width", reads_well)
         check("by keyboard", by_keyboard)
         check("sign out", sign_out)
-        assert not browser.complaints(), browser.complaints()
+        complaints = browser.complaints()
+        assert not complaints, complaints
     finally:
         if browser:
             browser.call("DELETE", "")

@@ -30,7 +30,7 @@ pub(super) struct Base(pub(super) String);
 /// Who is there.
 #[derive(Debug, Clone)]
 pub(super) enum Visitor {
-    /// Nobody yet: only the form to sign in.
+    /// Nobody yet. There is nothing to see, and no form of theirs.
     Nobody,
     /// A person with a browser.
     Person(Session),
@@ -39,35 +39,10 @@ pub(super) enum Visitor {
     Program,
 }
 
-/// Lets a request in, or answers it.
-pub(super) async fn guard(State(ops): State<Ops>, mut request: Request, next: Next) -> Response {
-    let base = base(&request);
-    let secure = is_behind_tls(request.headers());
-    let mut opened = None;
-    let mut response = match admit(&ops, &request, &base) {
-        Err(refusal) => refusal,
-        Ok(visitor) => {
-            let visitor = match visitor {
-                // Without a token there is no form to sign in by: the first page opens it.
-                Visitor::Nobody if ops.access().rule == Rule::Loopback => match ops.access().open()
-                {
-                    Ok(session) => {
-                        opened = Some(set_cookie(&ops.access().cookie(&session), &base, secure));
-                        Visitor::Person(session)
-                    }
-                    Err(error) => return message::failed(&base, &error.into()).into_response(),
-                },
-                visitor => visitor,
-            };
-            request.extensions_mut().insert(visitor);
-            request.extensions_mut().insert(base);
-            next.run(request).await
-        }
-    };
+/// Answers a request, with the headers of every answer.
+pub(super) async fn guard(State(ops): State<Ops>, request: Request, next: Next) -> Response {
+    let mut response = enter(&ops, request, next).await;
     let headers = response.headers_mut();
-    if let Some(cookie) = opened.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
-        headers.insert(header::SET_COOKIE, cookie);
-    }
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -83,22 +58,83 @@ pub(super) async fn guard(State(ops): State<Ops>, mut request: Request, next: Ne
     response
 }
 
-fn admit(ops: &Ops, request: &Request, base: &Base) -> Result<Visitor, Response> {
+/// Lets a request in, or says why not.
+async fn enter(ops: &Ops, mut request: Request, next: Next) -> Response {
+    let base = base(&request);
+    let mut visitor = match admit(ops, &request) {
+        Ok(visitor) => visitor,
+        Err(refusal) => return refusal.answer(&base),
+    };
+    let mut opened = None;
+    // Without a token there is no form to sign in by: the first look opens a session.
+    if matches!(visitor, Visitor::Nobody) && ops.access().rule == Rule::Loopback {
+        let is_page = reads(&request) && request.uri().path() != STYLE;
+        match ops.access().open() {
+            Ok(session) if is_page => {
+                opened = Some(cookie(ops, Some(&session), &base, request.headers()));
+                visitor = Visitor::Person(session);
+            }
+            Ok(_) => {}
+            Err(error) => return message::failed(&base, &error.into()).into_response(),
+        }
+    }
+    request.extensions_mut().insert(visitor);
+    request.extensions_mut().insert(base);
+    let mut response = next.run(request).await;
+    if let Some(cookie) = opened.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn reads(request: &Request) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+/// Why a request is not let in.
+enum Refusal {
+    /// It comes from another machine, or may do so.
+    NotFromHere(&'static str),
+    /// Another site may have sent this form.
+    OtherSite,
+    WrongToken,
+    /// Nobody has signed in; this is where they wanted to go.
+    NotSignedIn(String),
+    /// A link on another site, such as an alert's: it comes without the cookie
+    /// of the session that there may be.
+    FollowedFromElsewhere(String),
+}
+
+impl Refusal {
+    fn answer(self, base: &Base) -> Response {
+        match self {
+            Self::NotFromHere(why) => message::refused(base, why).into_response(),
+            Self::OtherSite => {
+                let why = "This form was not sent by this page, or the browser does not say that it was. Nothing was changed.";
+                message::refused(base, why).into_response()
+            }
+            Self::WrongToken => {
+                sign_in::refuse(base, "/", "This is not the token.").into_response()
+            }
+            Self::NotSignedIn(next) => sign_in::ask(base, &next).into_response(),
+            Self::FollowedFromElsewhere(next) => sign_in::again(base, &next).into_response(),
+        }
+    }
+}
+
+fn admit(ops: &Ops, request: &Request) -> Result<Visitor, Refusal> {
     let headers = request.headers();
     if ops.access().rule == Rule::Loopback {
-        is_from_here(request).map_err(|why| message::refused(base, why).into_response())?;
+        is_from_here(request).map_err(Refusal::NotFromHere)?;
     }
     let bearer = text(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
     if let Some(token) = bearer {
-        if ops.access().is_token(token) {
-            return Ok(Visitor::Program);
-        }
-        return Err(sign_in::refuse(base, "/", "This is not the token.").into_response());
+        let known = ops.access().is_token(token);
+        return known.then_some(Visitor::Program).ok_or(Refusal::WrongToken);
     }
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let reads = reads(request);
     if !reads && !is_same_origin(request) {
-        let why = "This form was not sent by this page, or the browser does not say that it was. Nothing was changed.";
-        return Err(message::refused(base, why).into_response());
+        return Err(Refusal::OtherSite);
     }
     let session = headers
         .get_all(header::COOKIE)
@@ -109,15 +145,14 @@ fn admit(ops: &Ops, request: &Request, base: &Base) -> Result<Visitor, Response>
         return Ok(Visitor::Person(session));
     }
     let path = request.uri().path();
-    if path == STYLE || path == "/sign-in" || (reads && ops.access().rule == Rule::Loopback) {
+    if path == STYLE || path == "/sign-in" || ops.access().rule == Rule::Loopback {
         return Ok(Visitor::Nobody);
     }
     let next = if reads { local(request.uri()) } else { "/" };
-    // A link on another site, such as an alert's, comes without the cookie of a session that there may be.
     if reads && text(headers, SITE) == Some("cross-site") {
-        return Err(sign_in::again(base, next).into_response());
+        return Err(Refusal::FollowedFromElsewhere(next.to_owned()));
     }
-    Err(sign_in::ask(base, next).into_response())
+    Err(Refusal::NotSignedIn(next.to_owned()))
 }
 
 /// Whether a browser says that the page itself sends this form, and no other

@@ -8,7 +8,7 @@ use axum::http::{Request, StatusCode, header};
 use idem::UnknownReason;
 use idem_cli::ops::{self, Access};
 
-use super::world::{Answer, Browser, TOKEN, World, send};
+use super::world::{Answer, Browser, TOKEN, World, form, send};
 
 const PATHS: [&str; 5] = [
     "/",
@@ -172,6 +172,15 @@ async fn every_answer_forbids_scripts_frames_and_copies() {
     }
 }
 
+/// A request as this peer sends it.
+fn request_of(peer: Option<&str>, mut request: Request<Body>) -> Request<Body> {
+    if let Some(peer) = peer {
+        let peer: SocketAddr = peer.parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(peer));
+    }
+    request
+}
+
 async fn from_here(
     world: &World,
     peer: Option<&str>,
@@ -183,12 +192,8 @@ async fn from_here(
     for (name, value) in extra {
         request = request.header(*name, *value);
     }
-    let mut request = request.body(Body::empty()).unwrap();
-    if let Some(peer) = peer {
-        let peer: SocketAddr = peer.parse().unwrap();
-        request.extensions_mut().insert(ConnectInfo(peer));
-    }
-    send(&router, request).await
+    let request = request.body(Body::empty()).unwrap();
+    send(&router, request_of(peer, request)).await
 }
 
 #[tokio::test]
@@ -226,4 +231,41 @@ async fn without_a_token_only_this_machine_comes_in() {
         answer.never_says(&["o-7"]);
         assert!(!answer.headers.contains_key(header::SET_COOKIE));
     }
+}
+
+#[tokio::test]
+async fn without_a_token_a_form_needs_its_session_all_the_same() {
+    let world = World::new().await;
+    let holder = world
+        .unknown("shop.charge", "o-7", UnknownReason::Panicked)
+        .await;
+    let router = ops::router(&world.engine, Access::loopback().unwrap());
+    let here = Some("127.0.0.1:50000");
+    let path = format!("/records/{}/settle", holder.id.to_hex());
+    let look = Request::get(&path).header("host", "localhost:8080");
+    let opened = send(&router, request_of(here, look.body(Body::empty()).unwrap())).await;
+    let cookie = opened.headers[header::SET_COOKIE].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let (token, fence) = (opened.hidden("form_token"), opened.hidden("fence"));
+    let fields = form(&[
+        ("form_token", &token),
+        ("fence", &fence),
+        ("as", "not-done"),
+        ("by", "ada"),
+        ("why", "asked"),
+    ]);
+    let post = |cookie: Option<&str>| {
+        let mut request = Request::post(&path)
+            .header("host", "localhost:8080")
+            .header("origin", "http://localhost:8080")
+            .header("content-type", "application/x-www-form-urlencoded");
+        if let Some(cookie) = cookie {
+            request = request.header("cookie", cookie);
+        }
+        request_of(here, request.body(Body::from(fields.clone())).unwrap())
+    };
+    let refused = send(&router, post(None)).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    let settled = send(&router, post(Some(&cookie))).await;
+    assert_eq!(settled.status, StatusCode::SEE_OTHER);
 }

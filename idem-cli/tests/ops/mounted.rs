@@ -7,6 +7,9 @@ use idem::UnknownReason;
 
 use super::world::{Browser, World};
 
+/// Where a page is, what its links begin with, and how it is put there.
+type Mount = (&'static str, &'static str, fn(Router) -> Router);
+
 /// Where every link and form of a page leads.
 fn addresses(body: &str) -> Vec<String> {
     ["href=\"", "action=\"", "url="]
@@ -27,7 +30,7 @@ async fn links_forms_and_cookies_stay_below_where_it_is_mounted() {
         .unknown("shop.charge", "o-7", UnknownReason::Panicked)
         .await;
     let id = holder.id.to_hex();
-    let mounts: [(&str, &str, fn(Router) -> Router); 4] = [
+    let mounts: [Mount; 4] = [
         ("", "", |page| page),
         ("/ops", "/ops", |page| Router::new().nest("/ops", page)),
         ("/t-3/internal/ops", "/t-3/internal/ops", |page| {

@@ -99,7 +99,7 @@ impl World {
         let holder = self.running(operation, label).await;
         self.store
             .mark_unknown(&MarkUnknown {
-                holder: holder.clone(),
+                holder,
                 reason,
                 undecided_retry_us: None,
             })
@@ -118,7 +118,7 @@ impl World {
         let answer = Recorded::new(&holder.id, "json", false, json.as_bytes().to_vec());
         self.store
             .complete(&Complete {
-                holder: holder.clone(),
+                holder: *holder,
                 ending: Ending::Answer(answer),
                 ttl_us: Some(86_400_000_000),
             })

@@ -12,17 +12,16 @@ pub(super) mod sign_in;
 use std::convert::Infallible;
 
 use askama::Template;
-use axum::Extension;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse as _, Response};
 use idem::Error;
 
 use self::message::Message;
 use super::Ops;
 use super::access::Rule;
-use super::guard::{Base, Visitor};
+use super::guard::{Base, Visitor, is_own_form};
 
 /// Where the style sheet is. Its address changes with the version, so it is
 /// kept for long.
@@ -119,22 +118,17 @@ pub(super) async fn not_found(frame: Frame) -> Response {
     .into_response()
 }
 
-/// Whether a form was sent from a page of the visitor's own.
-fn check_form(
-    ops: &Ops,
-    frame: &Frame,
-    Extension(visitor): &Extension<Visitor>,
-    form_token: &str,
-) -> Result<(), Response> {
-    if super::guard::is_own_form(ops, visitor, form_token) {
-        return Ok(());
+/// Refuses a form that was not sent from a page of the visitor's own.
+fn refuse_form(ops: &Ops, frame: &Frame, visitor: &Visitor, form_token: &str) -> Option<Response> {
+    if is_own_form(ops, visitor, form_token) {
+        return None;
     }
-    Err(Message {
+    let refusal = Message {
         frame: frame.clone(),
         status: StatusCode::FORBIDDEN,
         title: "This form is not of your session".to_owned(),
         text: "Nothing was changed. The session may have ended since the form was opened: go back, load it again, and send it once more.".to_owned(),
         detail: String::new(),
-    }
-    .into_response())
+    };
+    Some(refusal.into_response())
 }

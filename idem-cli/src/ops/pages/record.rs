@@ -61,8 +61,9 @@ struct RecordPage {
     attempt: i32,
     takeovers: i32,
     fence: i64,
-    scoped: bool,
-    versioned: bool,
+    scope: &'static str,
+    /// Empty for an operation without versions.
+    version: &'static str,
     /// The whole id, and its first digits.
     parent: Option<(String, String)>,
     answer: Option<String>,
@@ -169,8 +170,16 @@ fn shown(frame: Frame, stood: &Stood, audit: &[Audited], told: &str) -> RecordPa
         attempt: record.attempt,
         takeovers: record.takeovers,
         fence: record.fence,
-        scoped: record.scope.is_some(),
-        versioned: record.version_running.is_some() || record.version_recorded.is_some(),
+        scope: if record.scope.is_some() {
+            "of a tenant or caller"
+        } else {
+            "none"
+        },
+        version: if record.version_running.is_some() || record.version_recorded.is_some() {
+            "applied in order"
+        } else {
+            ""
+        },
         parent: record
             .parent
             .map(|parent| (parent.to_hex(), parent.to_string())),
@@ -226,7 +235,9 @@ fn events(seen: &Seen, audit: &[Audited]) -> Vec<Event> {
         RecordState::Completed => ("its answer was recorded", "completed"),
         RecordState::Released => ("it was released: nothing happened", "released"),
         RecordState::Tombstone => ("it ended, and its answer cannot be given back", "tombstone"),
-        RecordState::Unknown | RecordState::InProgress => ("the attempt ended", "unknown"),
+        RecordState::Unknown | RecordState::InProgress => {
+            ("the attempt ended without an answer", "unknown")
+        }
     };
     let by_hand_then = audit
         .iter()

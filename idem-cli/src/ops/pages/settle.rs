@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 
 use super::record::{Named, Stand, Stood, gone, look};
 use super::sign_in::see;
-use super::{Frame, check_form, page, row};
+use super::{Frame, page, refuse_form, row};
 use crate::ops::Ops;
 use crate::ops::guard::{Base, Visitor};
 
@@ -80,11 +80,11 @@ pub(in crate::ops) async fn ask(
 pub(in crate::ops) async fn settle(
     State(ops): State<Ops>,
     frame: Frame,
-    visitor: Extension<Visitor>,
+    Extension(visitor): Extension<Visitor>,
     Path(named): Path<Named>,
     Form(asked): Form<Asked>,
 ) -> Response {
-    if let Err(refused) = check_form(&ops, &frame, &visitor, &asked.form_token) {
+    if let Some(refused) = refuse_form(&ops, &frame, &visitor, &asked.form_token) {
         return refused;
     }
     let stood = match look(&ops, &named).await {

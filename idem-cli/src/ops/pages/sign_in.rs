@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Form};
 use serde::Deserialize;
 
-use super::{Frame, check_form, page};
+use super::{Frame, page, refuse_form};
 use crate::ops::Ops;
 use crate::ops::guard::{Base, Visitor, cookie};
 
@@ -102,12 +102,12 @@ pub(in crate::ops) struct Exit {
 pub(in crate::ops) async fn leave(
     State(ops): State<Ops>,
     frame: Frame,
-    visitor: Extension<Visitor>,
+    Extension(visitor): Extension<Visitor>,
     Extension(base): Extension<Base>,
     headers: HeaderMap,
     Form(exit): Form<Exit>,
 ) -> Response {
-    if let Err(refused) = check_form(&ops, &frame, &visitor, &exit.form_token) {
+    if let Some(refused) = refuse_form(&ops, &frame, &visitor, &exit.form_token) {
         return refused;
     }
     see(&base, "/", Some(cookie(&ops, None, &base, &headers)))
