@@ -52,6 +52,7 @@ pub(crate) struct Faulty {
     settle: Script,
     stepless: bool,
     adminless: bool,
+    unlisted: bool,
     alter: Arc<Mutex<Option<Change>>>,
     late: Late,
 }
@@ -223,6 +224,12 @@ impl Faulty {
         self
     }
 
+    /// Keeps no list of finished records.
+    pub(crate) fn unlisted(mut self) -> Self {
+        self.unlisted = true;
+        self
+    }
+
     /// Changes each step that is read.
     pub(crate) fn alter_steps(&self, change: Change) {
         *self.alter.lock().unwrap() = Some(change);
@@ -343,6 +350,8 @@ impl Store for Faulty {
             &[Capability::Steps]
         } else if self.adminless {
             &[Capability::Admin, Capability::ListFinished]
+        } else if self.unlisted {
+            &[Capability::ListFinished]
         } else {
             &[]
         }
@@ -356,6 +365,10 @@ impl Store for Faulty {
 #[async_trait]
 impl StoreAdmin for Faulty {
     async fn scan(&self, request: &Scan) -> Result<Page, StoreError> {
+        if self.unlisted && !request.standing.is_open() {
+            let kind = StoreErrorKind::Misconfigured;
+            return Err(StoreError::new(kind, "there is no list"));
+        }
         self.inner.scan(request).await
     }
 

@@ -429,6 +429,41 @@ async fn a_probe_that_is_paused_past_its_lease_is_refused_once_another_has_asked
 }
 
 #[tokio::test]
+async fn a_probe_that_is_paused_past_its_lease_takes_nothing_from_who_asks_now() {
+    let paused = Paused::new();
+    let (slow, quick) = (
+        paused.engine(paused.memory.clone()).await,
+        paused.engine(paused.memory.clone()).await,
+    );
+    fail(&slow, 1).await;
+    let (asked, go_on) = (Notify::new(), Notify::new());
+    let late = slow.reconcile(CHARGE, async |_| {
+        paused.clock.advance(LEASE * 2);
+        go_on.notify_one();
+        asked.notified().await;
+        Ok::<_, Error>(Recovered::Done(1_u64))
+    });
+    let late = async {
+        let ended = late.run().await.unwrap();
+        go_on.notify_one();
+        ended
+    };
+    let now = async {
+        go_on.notified().await;
+        let pass = quick.reconcile(CHARGE, async |_| {
+            asked.notify_one();
+            go_on.notified().await;
+            Ok::<_, Error>(Recovered::Done(7_u64))
+        });
+        pass.run().await.unwrap()
+    };
+    let (late, now) = tokio::join!(late, now);
+    assert_eq!(summary(late), (0, 0, 0, 1));
+    assert_eq!(summary(now), (1, 0, 0, 0));
+    assert_eq!(slow.scope(charge(1, 4_200, false)).await, Ok(7));
+}
+
+#[tokio::test]
 async fn what_an_operator_settles_meanwhile_stays() {
     let t = Testbed::new().await;
     unknown(&t, 1).await;

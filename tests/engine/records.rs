@@ -667,6 +667,27 @@ async fn a_record_is_found_wherever_it_stands() {
 }
 
 #[tokio::test]
+async fn without_a_list_of_finished_records_they_are_found_by_the_whole_id() {
+    let engine = engine(Faulty::default().unlisted()).await;
+    let call = |key: u32| engine.call("records.unlisted", &key, DAY);
+    call(1).run(async { Answer::Ok(1) }).await.unwrap();
+    let failed = Refused::Declined(String::new());
+    let doubtful = call(2).on_error(idem::on_error::Unknown);
+    let body = async move { Answer::Err(failed) };
+    doubtful.run(body).await.unwrap_err();
+    let admin = engine.admin().unwrap();
+    let id = |key: u32| engine.record("records.unlisted").key(&key).id().unwrap();
+    let found = admin.find(&id(2).to_string()).await;
+    assert!(matches!(found, Ok(Found::One(_))), "{found:?}");
+    let short = admin.find(&id(1).to_string()).await;
+    assert_eq!(short, Ok(Found::Nothing));
+    let whole = admin.find(&id(1).to_hex()).await;
+    assert!(matches!(whole, Ok(Found::One(_))), "{whole:?}");
+    let listed = admin.list(&Filter::new(Standing::Completed)).await;
+    assert!(matches!(listed, Err(Error::Store(_))));
+}
+
+#[tokio::test]
 async fn a_store_without_a_side_for_operators_is_told_at_once() {
     let engine = engine(Faulty::default().adminless()).await;
     misuse(engine.admin());
