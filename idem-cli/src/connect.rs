@@ -60,7 +60,9 @@ pub(crate) async fn operator(global: &Global) -> Result<Operator, Failure> {
     }
     let mut builder = Engine::builder(OperatorsStore(Arc::clone(&store)))
         .namespace(&*global.namespace)
-        .grace(global.grace);
+        .grace(global.grace)
+        // What programs replay has no limit, and theirs is not known here.
+        .answer_limit(64 * 1024 * 1024);
     if let Some(secret) = secret(global)? {
         builder = builder.secret(secret);
     }

@@ -173,6 +173,40 @@ fn completions_know_every_command() {
     }
 }
 
+#[tokio::test]
+async fn digits_of_several_records_name_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let engine = idem::Engine::builder(store)
+        .namespace("shop")
+        .build()
+        .await
+        .unwrap();
+    for key in [51, 216] {
+        let call = engine.call("carts.price", &key, idem::Ttl::Forever);
+        call.run(async { Ok::<_, idem::Error>(()) }).await.unwrap();
+    }
+    let place = Place {
+        url: format!("sqlite://{}", path.display()),
+        apart: None,
+    };
+    let note = ["--by", "ada", "--why", "a test", "--force"];
+    for (command, note) in [("show", &note[..0]), ("release", &note), ("forget", &note)] {
+        let run = |digits: &str| {
+            let mut idem = idem(&place);
+            let output = idem.args([command, digits]).args(note).output().unwrap();
+            (output.status.code(), printed(&output))
+        };
+        let (code, said) = run("d9c8");
+        assert_eq!(code, Some(2), "{said}");
+        for part in ["d9c853c4b859", "d9c8243f2c01", "give more"] {
+            assert!(said.contains(part) && said.lines().count() == 1, "{said}");
+        }
+        assert!(!run("D9C85").1.contains("give more"), "one is enough");
+    }
+}
+
 /// What the filled store was called with, and what it answered.
 const SECRETS: [&str; 8] = ["ch_7Q2", "m-1", "o-1", "o-2", "u-3", "u-4", "r-5", "EUR"];
 

@@ -27,7 +27,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Check(args) => check::run(global, args).await,
         Command::List(args) => list::run(global, args).await,
         Command::Show(args) => show::run(global, args).await,
-        Command::Explain(args) => explain::run(global, args).await,
+        Command::Explain(args) => Box::pin(explain::run(global, args)).await,
         Command::Resolve(args) => resolve::run(global, args).await,
         Command::Release(args) => release::run(global, args).await,
         Command::Forget(args) => forget::run(global, args).await,
