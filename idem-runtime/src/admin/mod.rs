@@ -44,7 +44,7 @@
 //! let answer = Ok::<u64, Error>(4_200);
 //! let settled = record.resolve(answer, "ada@example.com", "in the provider's log").await?;
 //! assert_eq!(settled, Settled::Done);
-//! assert_eq!(charge().run(async { Ok(0) }).await?, 4_200);
+//! assert_eq!(charge().run(async { Ok::<u64, Error>(0) }).await?, 4_200);
 //! # Ok(()) }
 //! ```
 
