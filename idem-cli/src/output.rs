@@ -94,3 +94,14 @@ pub(crate) fn standing_name(standing: Option<Standing>) -> &'static str {
         None => "expired",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_moves_no_cursor() {
+        let text = table(&["LABEL"], vec![vec![cell("a\u{1b}[2Jb\nc")]]);
+        assert_eq!(text, "LABEL\na\u{fffd}[2Jb\u{fffd}c\n");
+    }
+}

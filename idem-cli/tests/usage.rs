@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn idem(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_idem"))
@@ -242,4 +242,19 @@ fn no_password_is_printed() {
             "{arguments:?}"
         );
     }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_idem"))
+        .env_clear()
+        .args(["completions", "zsh"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(text(&output.stderr), "");
 }
