@@ -46,6 +46,8 @@ pub(crate) struct Shop {
     key = key,
     // The same key with another order is a mistake of the client, and is refused.
     payload = (order.order_id, order.amount, order.currency),
+    // What people find this charge by, should it ever be in doubt.
+    label = order.order_id,
     ttl = shop.ttl,
     // A caller that arrives meanwhile waits this long for the answer. A little longer than lease
     // and grace (see `serve.rs`), so that one retry also outlasts a server that died.

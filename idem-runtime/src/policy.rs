@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Ttl {
     /// For this long. Zero is refused when the call is made.
     For(Duration),
-    /// For ever: sweep keeps it, and there is no call yet that forgets a record.
+    /// For ever: sweep keeps it, until it is [forgotten](crate::admin::RecordRef::forget).
     Forever,
 }
 

@@ -44,7 +44,7 @@
 //! let answer = Ok::<u64, Error>(4_200);
 //! let settled = record.resolve(answer, "ada@example.com", "in the provider's log").await?;
 //! assert_eq!(settled, Settled::Done);
-//! assert_eq!(charge().run(async { Ok(0) }).await?, 4_200);
+//! assert_eq!(charge().run(async { Ok::<u64, Error>(0) }).await?, 4_200);
 //! # Ok(()) }
 //! ```
 
@@ -69,6 +69,7 @@ use crate::engine::{Engine, Inner, Spawned};
 pub use crate::engine::{Reconcile, Reconciled, Sweeper, Swept, Unknown};
 use crate::error::Error;
 use crate::identity::RecordId;
+use crate::record::Standing;
 use crate::store::{Count, Counts, Seen, StoreAdmin};
 use crate::sync::Arc;
 
@@ -216,6 +217,14 @@ impl Admin {
             Ok(engine.store_call("count", limit, counted).await?)
         })
         .await
+    }
+
+    /// Returns where a record stood when it was looked at, by this engine's
+    /// grace; none if it had expired, which counts as absent.
+    #[must_use]
+    pub fn standing(&self, seen: &Seen) -> Option<Standing> {
+        let grace_us = micros(self.engine.inner.limits.grace);
+        seen.record.standing(seen.now_us, grace_us)
     }
 
     /// Names a record by its id.

@@ -1,6 +1,7 @@
 //! The store in a `SQLite` file, and what can go wrong with a file.
 
 mod damage;
+mod existing;
 mod operators;
 
 use std::os::unix::fs::PermissionsExt as _;

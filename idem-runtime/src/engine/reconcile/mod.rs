@@ -125,7 +125,7 @@ impl Engine {
     /// });
     /// let reconciled = pass.run().await?;
     /// assert_eq!(reconciled.done, 1);
-    /// # assert_eq!(charge().run(async { Ok(0) }).await?, 4_200);
+    /// # assert_eq!(charge().run(async { Ok::<u64, Error>(0) }).await?, 4_200);
     /// # Ok(()) }
     /// ```
     pub fn reconcile<T, E, P, F>(

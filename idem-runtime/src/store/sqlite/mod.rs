@@ -73,10 +73,18 @@ struct Shared {
 pub struct SqliteOptions {
     path: PathBuf,
     readers: u32,
+    existing: bool,
     clock: Arc<dyn Clock>,
 }
 
 impl SqliteOptions {
+    /// Opens only a file that is there and has the schema of this version:
+    /// nothing is created or upgraded.
+    pub fn existing(mut self) -> Self {
+        self.existing = true;
+        self
+    }
+
     /// Sets how many connections read: 1 to 64, by default 4.
     pub fn readers(mut self, readers: u32) -> Self {
         self.readers = readers.clamp(1, 64);
@@ -90,7 +98,8 @@ impl SqliteOptions {
         self
     }
 
-    /// Opens the file, creating it (mode 0600) and its schema if needed.
+    /// Opens the file, creating it (mode 0600) and its schema if needed and not
+    /// ruled out by [`existing`](Self::existing).
     ///
     /// # Cancel safety
     /// Dropping the future leaves the file as it was or with its schema.
@@ -99,10 +108,15 @@ impl SqliteOptions {
     /// If the path is no file of this host, or is not a database.
     pub async fn open(self) -> Result<SqliteStore, StoreError> {
         refuse_shared_memory(&self.path)?;
-        create_private(&self.path)?;
+        if self.existing {
+            // Before anything is asked of it that would change another's file.
+            schema::require(&self.path).await?;
+        } else {
+            create_private(&self.path)?;
+        }
         let connect = SqliteConnectOptions::new()
             .filename(&self.path)
-            .create_if_missing(true)
+            .create_if_missing(!self.existing)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(2))
@@ -110,7 +124,9 @@ impl SqliteOptions {
             .disable_statement_logging();
         let time = StoreTime::new(self.clock);
         let mut conn = schema::open(&connect).await?;
-        schema::migrate(&mut conn, time.host_us()).await?;
+        if !self.existing {
+            schema::migrate(&mut conn, time.host_us()).await?;
+        }
         // The host's clock may have stepped back since the file was written.
         let stored: Option<i64> = sqlx::query_scalar(statements::CLOCK)
             .fetch_optional(&mut conn)
@@ -174,8 +190,15 @@ impl SqliteStore {
         SqliteOptions {
             path: path.as_ref().to_owned(),
             readers: 4,
+            existing: false,
             clock: Arc::new(SystemClock),
         }
+    }
+
+    /// Returns the migrations as SQL, for people who run their own.
+    #[must_use]
+    pub fn schema_sql() -> String {
+        schema::sql()
     }
 
     /// Opens the file of a URL: `sqlite://shop.db` is relative to the working

@@ -1,9 +1,12 @@
 //! Creating and upgrading the schema, harmlessly from many processes at once.
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{Connection as _, Executor as _};
+use std::path::Path;
+use std::time::Duration;
 
-use super::error::{is_busy, store_error};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
+
+use super::error::{is_busy, is_of_statement, store_error};
 use super::statements;
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -22,6 +25,60 @@ pub(super) async fn migrate(conn: &mut SqliteConnection, now_us: i64) -> Result<
     Ok(())
 }
 
+/// Fails unless the file is there and its schema is that of this version.
+pub(super) async fn require(path: &Path) -> Result<(), StoreError> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .busy_timeout(Duration::from_secs(2))
+        .disable_statement_logging();
+    let mut conn = open(&options).await?;
+    let version: Result<Option<i64>, _> = sqlx::query_scalar(statements::SCHEMA_VERSION)
+        .fetch_one(&mut conn)
+        .await;
+    conn.close().await.ok();
+    let version = match version {
+        Err(error) if is_of_statement(&error) => None,
+        version => version.map_err(|error| store_error(&error))?,
+    };
+    let newest = newest();
+    match version.unwrap_or(0) {
+        version if version == newest => Ok(()),
+        version if version > newest => Err(too_new(version, newest)),
+        _ => Err(StoreError::new(
+            StoreErrorKind::Misconfigured,
+            "the SQLite file has no schema of idem, or an old one; open it to be written, or run `idem migrate`",
+        )),
+    }
+}
+
+/// The migrations as one script.
+pub(super) fn sql() -> String {
+    let mut sql = format!("{};\n", statements::CREATE_SCHEMA_TABLE.trim_end());
+    for (number, migration) in statements::MIGRATIONS {
+        let applied = statements::SCHEMA_APPLIED
+            .replace("?1", &number.to_string())
+            .replace("?2", "unixepoch() * 1000000");
+        sql.push_str(&format!("\n{migration}\n{applied};\n"));
+    }
+    sql
+}
+
+fn newest() -> i64 {
+    statements::MIGRATIONS
+        .last()
+        .map_or(0, |(number, _)| *number)
+}
+
+fn too_new(version: i64, newest: i64) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Misconfigured,
+        format!(
+            "the schema has version {version}, newer than the {newest} this version knows; upgrade idem"
+        ),
+    )
+}
+
 async fn apply(conn: &mut SqliteConnection, now_us: i64) -> Result<(), StoreError> {
     let failed = |error: sqlx::Error| store_error(&error);
     conn.execute(statements::CREATE_SCHEMA_TABLE)
@@ -32,16 +89,9 @@ async fn apply(conn: &mut SqliteConnection, now_us: i64) -> Result<(), StoreErro
         .await
         .map_err(failed)?;
     let version = version.unwrap_or(0);
-    let newest = statements::MIGRATIONS
-        .last()
-        .map_or(0, |(number, _)| *number);
+    let newest = newest();
     if version > newest {
-        return Err(StoreError::new(
-            StoreErrorKind::Misconfigured,
-            format!(
-                "the schema has version {version}, newer than the {newest} this version knows; upgrade idem"
-            ),
-        ));
+        return Err(too_new(version, newest));
     }
     for (number, sql) in statements::MIGRATIONS {
         if *number <= version {
