@@ -31,6 +31,8 @@ pub(crate) mod telemetry {
     pub(crate) fn lease_lost(_: &AttemptState) {}
     pub(crate) fn max_run_over(_: &AttemptState) {}
     pub(crate) fn renewal_failed(_: usize, _: &idem::StoreError) {}
+    pub(crate) fn moved(_: &'static str, _: bool) {}
+    pub(crate) fn given_back(_: &AttemptState) {}
     pub(crate) fn renewal_lag(_: std::time::Duration) {}
     pub(crate) fn store_call<T>(
         _: &'static str,
