@@ -49,6 +49,8 @@ mod private;
 #[cfg(test)]
 mod proxy;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 mod redis;
 #[cfg(test)]
 mod restart;
