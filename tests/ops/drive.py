@@ -251,7 +251,9 @@ def is_it_stuck():
     assert "o-1041" in rows and "process died, paused or cut off" in rows, rows
     running = browser.text("section[aria-labelledby=running] tbody")
     assert "o-1050" in running and "o-1051" in running, running
+    browser.click(browser.link("Last hour"))
     assert browser.script("return document.querySelectorAll('svg rect').length") > 0
+    browser.open(page)
 
 
 def why_is_it_stuck():
@@ -309,7 +311,8 @@ def reads_well():
         browser.scheme(scheme)
         for width, height, scale, mobile in ((1280, 900, 1, False), (390, 844, 2, True)):
             browser.screen(width, height, scale, mobile)
-            for address in (page, record + "?standing=completed", page + "/find", lapsed_record(), lapsed_record() + "/settle"):
+            for address in (page, record + "?standing=completed", page + "/find", page + "/hour",
+                            lapsed_record(), lapsed_record() + "/settle"):
                 browser.open(address)
                 wide = browser.script("return document.documentElement.scrollWidth")
                 assert wide <= width, (address, wide, width)
@@ -346,6 +349,8 @@ def pictures():
         an_hour_in_the_shop()
     browser.open(page)
     browser.picture("ops-light")
+    browser.open(page + "/hour")
+    browser.picture("ops-hour")
     browser.scheme("dark")
     browser.open(page)
     browser.picture("ops-dark")
