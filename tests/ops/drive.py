@@ -126,11 +126,15 @@ class Browser:
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=scale, mobile=mobile)
 
-    def picture(self, name):
+    def picture(self, name, height=None):
         if IMAGES:
+            if height:
+                self.screen(1280, height)
             image = base64.b64decode(self.cdp("Page.captureScreenshot", format="png")["data"])
             with open(os.path.join(IMAGES, name + ".png"), "wb") as file:
                 file.write(image)
+            if height:
+                self.screen(1280, 900)
 
     def complaints(self):
         """What the browser wrote into its console, such as a policy that was broken."""
@@ -287,7 +291,7 @@ def settle():
     for said in ("Settled.", "Completed", "ada@shop.example", "so the money moved"):
         assert said in text, (said, text)
     assert "ch_" not in browser.script("return document.documentElement.outerHTML")
-    browser.picture("ops-settled")
+    browser.picture("ops-settled", 580)
     browser.open(page)
     assert browser.text("h1").startswith("1 attempt has lapsed"), browser.text("h1")
 
@@ -348,12 +352,12 @@ def pictures():
     if IMAGES:
         an_hour_in_the_shop()
     browser.open(page)
-    browser.picture("ops-light")
+    browser.picture("ops-light", 580)
     browser.open(page + "/hour")
-    browser.picture("ops-hour")
+    browser.picture("ops-hour", 360)
     browser.scheme("dark")
     browser.open(page)
-    browser.picture("ops-dark")
+    browser.picture("ops-dark", 580)
     browser.scheme("light")
     browser.screen(390, 844, 1.5, True)
     browser.open(page)
@@ -408,7 +412,7 @@ with tempfile.TemporaryDirectory() as folder:
         check("is anything stuck, how long, why", is_it_stuck)
         check("pictures", pictures)
         check("the record: its label, and why", why_is_it_stuck)
-        browser.picture("ops-record")
+        browser.picture("ops-record", 580)
         check("settle it, after a slip", settle)
         check("the retry replays what was settled", the_retry_replays)
         check("light and dark, desk and phone: contrast, width", reads_well)
