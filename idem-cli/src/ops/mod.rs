@@ -2,7 +2,7 @@
 //!
 //! [`router`] is an axum router. An application mounts it beside its own
 //! routes; `idem serve` serves it by itself. It has a store's side for
-//! operators ([`Admin`](idem::admin::Admin)) and nothing else to go by, so it
+//! operators ([`Admin`]) and nothing else to go by, so it
 //! shows what every process of every application has left in that store.
 //!
 //! 1. The first page answers "is anything stuck, for how long, and why":
