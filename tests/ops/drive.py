@@ -126,11 +126,15 @@ class Browser:
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=scale, mobile=mobile)
 
-    def picture(self, name):
+    def picture(self, name, height=None):
         if IMAGES:
+            if height:
+                self.screen(1280, height)
             image = base64.b64decode(self.cdp("Page.captureScreenshot", format="png")["data"])
             with open(os.path.join(IMAGES, name + ".png"), "wb") as file:
                 file.write(image)
+            if height:
+                self.screen(1280, 900)
 
     def complaints(self):
         """What the browser wrote into its console, such as a policy that was broken."""
@@ -239,7 +243,9 @@ def sign_in():
 
 def is_it_stuck():
     # The page's own engine has a grace of 5 seconds; until then the second one runs.
+    deadline = time.monotonic() + 60
     while "1 attempt has lapsed, begun" not in browser.text("h1"):
+        assert time.monotonic() < deadline, browser.text("h1")
         time.sleep(0.2)
         browser.open(page)
     verdict = browser.text("h1")
@@ -249,7 +255,9 @@ def is_it_stuck():
     assert "o-1041" in rows and "process died, paused or cut off" in rows, rows
     running = browser.text("section[aria-labelledby=running] tbody")
     assert "o-1050" in running and "o-1051" in running, running
+    browser.click(browser.link("Last hour"))
     assert browser.script("return document.querySelectorAll('svg rect').length") > 0
+    browser.open(page)
 
 
 def why_is_it_stuck():
@@ -283,7 +291,7 @@ def settle():
     for said in ("Settled.", "Completed", "ada@shop.example", "so the money moved"):
         assert said in text, (said, text)
     assert "ch_" not in browser.script("return document.documentElement.outerHTML")
-    browser.picture("ops-settled")
+    browser.picture("ops-settled", 580)
     browser.open(page)
     assert browser.text("h1").startswith("1 attempt has lapsed"), browser.text("h1")
 
@@ -307,7 +315,8 @@ def reads_well():
         browser.scheme(scheme)
         for width, height, scale, mobile in ((1280, 900, 1, False), (390, 844, 2, True)):
             browser.screen(width, height, scale, mobile)
-            for address in (page, record + "?standing=completed", page + "/find", lapsed_record(), lapsed_record() + "/settle"):
+            for address in (page, record + "?standing=completed", page + "/find", page + "/hour",
+                            lapsed_record(), lapsed_record() + "/settle"):
                 browser.open(address)
                 wide = browser.script("return document.documentElement.scrollWidth")
                 assert wide <= width, (address, wide, width)
@@ -343,10 +352,12 @@ def pictures():
     if IMAGES:
         an_hour_in_the_shop()
     browser.open(page)
-    browser.picture("ops-light")
+    browser.picture("ops-light", 580)
+    browser.open(page + "/hour")
+    browser.picture("ops-hour", 360)
     browser.scheme("dark")
     browser.open(page)
-    browser.picture("ops-dark")
+    browser.picture("ops-dark", 580)
     browser.scheme("light")
     browser.screen(390, 844, 1.5, True)
     browser.open(page)
@@ -401,7 +412,7 @@ with tempfile.TemporaryDirectory() as folder:
         check("is anything stuck, how long, why", is_it_stuck)
         check("pictures", pictures)
         check("the record: its label, and why", why_is_it_stuck)
-        browser.picture("ops-record")
+        browser.picture("ops-record", 580)
         check("settle it, after a slip", settle)
         check("the retry replays what was settled", the_retry_replays)
         check("light and dark, desk and phone: contrast, width", reads_well)

@@ -25,17 +25,6 @@ pub(super) struct Gathered {
     pub(super) complete: bool,
 }
 
-impl Gathered {
-    /// No record of a store that has no list of them.
-    pub(super) fn none() -> Self {
-        Self {
-            now_us: 0,
-            records: Vec::new(),
-            complete: true,
-        }
-    }
-}
-
 /// Reads the records that stand there, and sorts them.
 pub(super) async fn gather(
     admin: &Admin,

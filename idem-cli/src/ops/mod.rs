@@ -2,12 +2,14 @@
 //!
 //! [`router`] is an axum router. An application mounts it beside its own
 //! routes; `idem serve` serves it by itself. It has a store's side for
-//! operators ([`Admin`](idem::admin::Admin)) and nothing else to go by, so it
+//! operators ([`Admin`]) and nothing else to go by, so it
 //! shows what every process of every application has left in that store.
 //!
 //! 1. The first page answers "is anything stuck, for how long, and why":
-//!    unknown and lapsed records, oldest first; then what is in progress; then
-//!    the last hour, minute by minute.
+//!    unknown and lapsed records, oldest first; then what is in progress. It
+//!    reads what is open and nothing else, so it is as fast in a store of
+//!    millions. The last hour, minute by minute, is a page of its own: it reads
+//!    finished records too.
 //! 2. A record's page has its life, its label and why it stands where it
 //!    stands, and what was settled in it by hand.
 //! 3. Settling needs a name and a reason, which are kept in the audit, and is
@@ -108,6 +110,7 @@ pub fn router(engine: &Engine, access: Access) -> Router {
             "/records/{record}/settle",
             get(pages::settle::ask).post(pages::settle::settle),
         )
+        .route("/hour", get(pages::hour::show))
         .route("/find", get(pages::find::show))
         .route(
             "/sign-in",

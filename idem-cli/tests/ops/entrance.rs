@@ -10,8 +10,9 @@ use idem_cli::ops::{self, Access};
 
 use super::world::{Answer, Browser, TOKEN, World, form, send};
 
-const PATHS: [&str; 5] = [
+const PATHS: [&str; 6] = [
     "/",
+    "/hour",
     "/records",
     "/records?standing=lapsed",
     "/find",

@@ -62,7 +62,9 @@ async fn links_forms_and_cookies_stay_below_where_it_is_mounted() {
 
         let record = format!("/records/{id}");
         let settle = format!("{record}/settle");
-        for path in [first, "/records", "/find", &record, &settle, "/nowhere"] {
+        for path in [
+            first, "/records", "/hour", "/find", &record, &settle, "/nowhere",
+        ] {
             let answer = browser.get(path).await;
             let wanted = if path == "/nowhere" {
                 StatusCode::NOT_FOUND

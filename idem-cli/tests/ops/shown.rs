@@ -74,7 +74,7 @@ async fn the_last_hour_is_counted_minute_by_minute() {
     world
         .unknown("shop.charge", "", UnknownReason::Panicked)
         .await;
-    world.browser().await.get("/").await.says(&[
+    world.browser().await.get("/hour").await.says(&[
         "First calls: 6 in the last hour, at most 3 in a minute",
         "Answers recorded: 3 in the last hour",
         "Released errors: 1 in the last hour",
@@ -329,7 +329,12 @@ async fn no_key_argument_or_answer_is_on_any_page() {
         .await;
     assert!(settled.location().ends_with("?settled=done"));
 
-    let mut paths: Vec<String> = vec!["/".into(), "/find".into(), settled.location().into()];
+    let mut paths: Vec<String> = vec![
+        "/".into(),
+        "/hour".into(),
+        "/find".into(),
+        settled.location().into(),
+    ];
     for standing in idem::record::Standing::ALL {
         let filter = idem::admin::Filter::new(standing);
         for record in admin.list(&filter).await.unwrap().records {
@@ -347,7 +352,7 @@ async fn no_key_argument_or_answer_is_on_any_page() {
     ] {
         paths.push(format!("/records?standing={standing}"));
     }
-    assert_eq!(paths.len(), 15);
+    assert_eq!(paths.len(), 16);
     for path in paths {
         let page = browser.get(&path).await;
         assert_eq!(page.status, StatusCode::OK, "{path}");
@@ -368,7 +373,14 @@ async fn only_the_first_page_loads_itself_again_until_it_is_told_not_to() {
         .says(&["http-equiv=\"refresh\" content=\"15\"", "?refresh=off"]);
     let record = format!("/records/{}", holder.id.to_hex());
     let settle = format!("{record}/settle");
-    for path in ["/?refresh=off", "/records", "/find", &record, &settle] {
+    for path in [
+        "/?refresh=off",
+        "/hour",
+        "/records",
+        "/find",
+        &record,
+        &settle,
+    ] {
         browser
             .get(path)
             .await

@@ -110,7 +110,7 @@ async fn a_store_that_does_not_answer_is_said_to_be_silent() {
         let browser = browser(side).await;
         let record = format!("/records/{}", "0".repeat(64));
         let settle = format!("{record}/settle");
-        for path in ["/", "/records", "/find?id=0000", &record, &settle] {
+        for path in ["/", "/hour", "/records", "/find?id=0000", &record, &settle] {
             let answer = browser.get(path).await;
             assert_eq!(
                 answer.status,
@@ -129,9 +129,13 @@ async fn a_store_without_a_list_of_what_has_finished_shows_what_is_open() {
     let browser = browser(Side::Open).await;
     let page = browser.get("/").await;
     assert_eq!(page.status, StatusCode::OK);
-    page.says(&[
-        "Nothing is stuck.",
-        "this store keeps no list of finished records",
+    page.says(&["Nothing is stuck."]);
+    let hour = browser.get("/hour").await;
+    assert_eq!(hour.status, StatusCode::OK);
+    hour.says(&[
+        "First calls: 0 in the last hour",
+        "Left out",
+        "Completed, Released, Tombstones",
     ]);
     let list = browser.get("/records?standing=completed").await;
     assert_eq!(list.status, StatusCode::SERVICE_UNAVAILABLE);

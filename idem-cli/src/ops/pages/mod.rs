@@ -1,6 +1,7 @@
 //! What is shown, page by page.
 
 pub(super) mod find;
+pub(super) mod hour;
 pub(super) mod list;
 pub(super) mod message;
 pub(super) mod overview;

@@ -4,17 +4,16 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use idem::Error;
 use idem::admin::Admin;
 use idem::record::{Record, Standing};
 use idem::store::Counts;
-use idem::{Error, StoreErrorKind};
 use serde::Deserialize;
 
 use super::row::Row;
 use super::{Frame, page};
 use crate::ops::Ops;
 use crate::ops::gather::{Gathered, gather, since};
-use crate::ops::plot::{self, Plot};
 use crate::ops::time::{Moment, span};
 use crate::ops::words;
 
@@ -51,20 +50,6 @@ struct Overview {
     more_stuck: u64,
     running: Vec<Row>,
     more_running: u64,
-    plots: Vec<Plot>,
-    minutes: Vec<String>,
-    /// How many records the plots are of, if not of all.
-    sample: Option<usize>,
-    lists_finished: bool,
-}
-
-impl Overview {
-    /// Whether anything happened in a minute.
-    fn is_busy(&self, minute: usize) -> bool {
-        self.plots
-            .iter()
-            .any(|plot| plot.counts.get(minute).is_some_and(|count| *count > 0))
-    }
 }
 
 /// `GET /`
@@ -96,40 +81,22 @@ struct Look {
     unknown: Gathered,
     lapsed: Gathered,
     running: Gathered,
-    /// Completed, tombstones, released; empty on a store that keeps no list of them.
-    finished: [Gathered; 3],
-    lists_finished: bool,
 }
 
+/// Reads what is open, which is found without reading what has finished.
 async fn look(admin: &Admin) -> Result<Look, Error> {
-    let (counts, unknown, lapsed, running, completed, tombstones, released) = tokio::try_join!(
+    let (counts, unknown, lapsed, running) = tokio::try_join!(
         admin.counts(false),
         gather(admin, Standing::Unknown, None),
         gather(admin, Standing::Lapsed, None),
         gather(admin, Standing::InProgress, None),
-        gather_finished(admin, Standing::Completed),
-        gather_finished(admin, Standing::Tombstone),
-        gather_finished(admin, Standing::Released),
     )?;
-    let finished = [completed, tombstones, released];
-    let lists_finished = finished.iter().all(Option::is_some);
     Ok(Look {
         counts,
         unknown,
         lapsed,
         running,
-        finished: finished.map(|gathered| gathered.unwrap_or_else(Gathered::none)),
-        lists_finished,
     })
-}
-
-/// Reads finished records; none if the store keeps no list of them, as Redis.
-async fn gather_finished(admin: &Admin, standing: Standing) -> Result<Option<Gathered>, Error> {
-    match gather(admin, standing, None).await {
-        Ok(gathered) => Ok(Some(gathered)),
-        Err(Error::Store(error)) if error.kind() == StoreErrorKind::Misconfigured => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 impl Look {
@@ -159,10 +126,6 @@ impl Look {
                 .in_progress
                 .saturating_sub(length(running.len())),
             running,
-            plots: self.plots(),
-            minutes: plot::minutes(now_us),
-            sample: self.sample(),
-            lists_finished: self.lists_finished,
             tiles,
         }
     }
@@ -214,58 +177,6 @@ impl Look {
         stuck.extend(rows(&self.lapsed, Standing::Lapsed));
         stuck.sort_by_key(|(since, _)| *since);
         stuck
-    }
-
-    fn plots(&self) -> Vec<Plot> {
-        let now_us = self.counts.now_us;
-        let open = [&self.unknown, &self.lapsed, &self.running];
-        let [completed, tombstones, released] = &self.finished;
-        let every = open.into_iter().chain(&self.finished);
-        let first = every
-            .flat_map(|gathered| &gathered.records)
-            .filter(|record| record.attempt == 1)
-            .map(|record| record.started_us);
-        let ended = |gathered: &Gathered| -> Vec<i64> {
-            gathered
-                .records
-                .iter()
-                .filter_map(|record| record.finished_us)
-                .collect()
-        };
-        let unknown = self
-            .unknown
-            .records
-            .iter()
-            .map(|record| since(record, Standing::Unknown));
-        vec![
-            Plot::new("First calls", "calls", first, now_us),
-            Plot::new(
-                "Answers recorded",
-                "answers",
-                ended(completed).into_iter(),
-                now_us,
-            ),
-            Plot::new(
-                "Released errors",
-                "errors",
-                ended(released).into_iter(),
-                now_us,
-            ),
-            Plot::new(
-                "Tombstones",
-                "tombstones",
-                ended(tombstones).into_iter(),
-                now_us,
-            ),
-            Plot::new("Became unknown", "unknowns", unknown, now_us),
-        ]
-    }
-
-    fn sample(&self) -> Option<usize> {
-        let open = [&self.unknown, &self.lapsed, &self.running];
-        let every: Vec<_> = open.into_iter().chain(&self.finished).collect();
-        let records = every.iter().map(|gathered| gathered.records.len()).sum();
-        (!every.iter().all(|gathered| gathered.complete)).then_some(records)
     }
 }
 
