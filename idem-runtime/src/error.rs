@@ -321,9 +321,7 @@ fn settle(record: &RecordId, retry_after: Option<Duration>) -> String {
             "a recovery asks again in {} (record {record})",
             seconds(wait)
         ),
-        None => format!(
-            "find out, then settle it: see docs/recovery.md, \"What an operator does\" (record {record})"
-        ),
+        None => format!("find out, then settle it: `idem show {record}`, or docs/operations.md"),
     }
 }
 

@@ -292,7 +292,7 @@ async fn a_file_tells_the_same() {
             panic!("it is there");
         };
         assert_eq!(seen.record.id, id);
-        let record = admin.record(id).seen(seen.record.fence);
+        let record = admin.record(id).seen(seen.record.fence, seen.record.state);
         let settled = match at % 3 {
             0 => record.resolve(Answer::Ok(7), "ada", "charged").await,
             1 => record.release("ada", "not sent").await,

@@ -329,13 +329,16 @@ async fn only_what_was_seen_is_changed() {
     lost(&t, 1).await;
     t.lapse();
     let record = record(t.engine(), 1);
-    let seen = record.get().await.unwrap().unwrap().record.fence;
+    let fence = async || record.get().await.unwrap().unwrap().record.fence;
+    let seen = fence().await;
+    // A holder that comes back changes the state only.
+    let other = record.clone().seen(seen, State::Unknown);
+    assert_eq!(other.release("ada", "not sent").await, Ok(Settled::Changed));
     assert_eq!(record.release("ada", "not sent").await, Ok(Settled::Done));
-    let stale = record.clone().seen(seen);
+    let stale = record.clone().seen(seen, State::Released);
     assert_eq!(stale.forget("grace", "why").await, Ok(Settled::Changed));
-    let now = record.get().await.unwrap().unwrap().record.fence;
-    let forgotten = record.clone().seen(now).forget("grace", "why").await;
-    assert_eq!(forgotten, Ok(Settled::Done));
+    let now = record.clone().seen(fence().await, State::Released);
+    assert_eq!(now.forget("grace", "why").await, Ok(Settled::Done));
 }
 
 #[tokio::test]

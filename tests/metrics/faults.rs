@@ -135,6 +135,7 @@ async fn forget(store: &Faulty) {
     };
     let page = store.inner.scan(&scan).await.unwrap();
     let settle = Settle {
+        state: None,
         id: page.records[0].id,
         fence: page.records[0].fence,
         settlement: Settlement::Forgotten,

@@ -43,6 +43,7 @@ pub(crate) async fn standing(store: &impl StoreAdmin, standing: Standing) -> usi
 pub(crate) async fn not_done(store: &impl StoreAdmin) -> Settle {
     let seen = store.get(&rerun(1).id).await.unwrap().unwrap();
     Settle {
+        state: None,
         id: seen.record.id,
         fence: seen.record.fence,
         settlement: Settlement::NotDone,

@@ -57,7 +57,7 @@ async fn found_and_settled(server: Server) {
         let Ok(Found::One(seen)) = admin.find(&digits).await else {
             panic!("{server:?}: it is there");
         };
-        let record = record.seen(seen.record.fence);
+        let record = record.seen(seen.record.fence, seen.record.state);
         let (settled, answer) = match order % 3 {
             0 => {
                 let answer = Ok::<_, Error>(7_u32);

@@ -255,6 +255,7 @@ impl Script {
         let id = self.id(key);
         let seen = admin.get(&id).await?;
         let request = Settle {
+            state: None,
             id,
             fence: seen.map_or(0, |seen| seen.record.fence + off),
             settlement: match what {

@@ -187,6 +187,7 @@ async fn an_unfinished_record_is_unknown_to_ordinary_calls_and_operators() {
             panic!("{kind:?}: {page:?}");
         };
         let settle = Settle {
+            state: None,
             id: record.id,
             fence: record.fence,
             settlement: Settlement::NotDone,

@@ -17,7 +17,7 @@ pub(crate) async fn run(global: &Global, args: &Forget) -> Result<(), Failure> {
     let mut record = operator
         .admin
         .record(seen.record.id)
-        .seen(seen.record.fence);
+        .seen(seen.record.fence, seen.record.state);
     if args.force {
         record = record.force();
     }

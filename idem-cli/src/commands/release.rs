@@ -24,7 +24,7 @@ pub(super) async fn release(
     let mut record = operator
         .admin
         .record(seen.record.id)
-        .seen(seen.record.fence);
+        .seen(seen.record.fence, seen.record.state);
     if seen.record.state == idem::record::State::Tombstone {
         refuse_done(&operator, &seen, force)?;
     }

@@ -26,7 +26,7 @@ pub(crate) async fn run(global: &Global, args: &Resolve) -> Result<(), Failure> 
     let mut record = operator
         .admin
         .record(seen.record.id)
-        .seen(seen.record.fence);
+        .seen(seen.record.fence, seen.record.state);
     if let Some(ttl) = args.ttl {
         record = record.keep(ttl);
     }

@@ -13,7 +13,7 @@ use crate::engine::call::Call;
 use crate::error::Error;
 use crate::identity::RecordId;
 use crate::policy::Ttl;
-use crate::record::Note;
+use crate::record::{Note, State};
 use crate::store::{Audited, Seen};
 use crate::transition::Settlement;
 
@@ -69,7 +69,7 @@ pub struct RecordRef {
     id: Result<RecordId, Error>,
     ttl: Option<Ttl>,
     force: bool,
-    seen: Option<i64>,
+    seen: Option<(i64, State)>,
 }
 
 impl RecordRef {
@@ -144,10 +144,11 @@ impl RecordRef {
         self
     }
 
-    /// Changes the record only if it still has the fence with which it was seen:
-    /// nobody has taken, ended or settled it since.
-    pub fn seen(mut self, fence: i64) -> Self {
-        self.seen = Some(fence);
+    /// Changes the record only if it still has the fence and the state with which
+    /// it was seen: nobody has taken, ended or settled it since. A holder that comes
+    /// back ends an attempt that was unknown under the same fence.
+    pub fn seen(mut self, fence: i64, state: State) -> Self {
+        self.seen = Some((fence, state));
         self
     }
 

@@ -5,7 +5,7 @@ use crate::clock::micros;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::identity::RecordId;
-use crate::record::{Note, Standing};
+use crate::record::{Note, Standing, State};
 use crate::store::{Seen, Settle, Written};
 use crate::transition::Settlement;
 
@@ -41,8 +41,8 @@ impl Settled {
 pub(super) struct Order {
     pub(super) id: RecordId,
     pub(super) settlement: Settlement,
-    /// The fence that it must have.
-    pub(super) seen: Option<i64>,
+    /// The fence and state that it must have.
+    pub(super) seen: Option<(i64, State)>,
     pub(super) force: bool,
     pub(super) ttl_us: Option<i64>,
     pub(super) note: Note,
@@ -53,7 +53,10 @@ impl Order {
     /// decides again, in one step with the change.
     fn refused(&self, seen: &Seen, grace_us: i64) -> Option<Settled> {
         let Seen { now_us, record } = seen;
-        if self.seen.is_some_and(|fence| fence != record.fence) {
+        if self
+            .seen
+            .is_some_and(|seen| seen != (record.fence, record.state))
+        {
             return Some(Settled::Changed);
         }
         let forgets = matches!(self.settlement, Settlement::Forgotten);
@@ -77,6 +80,7 @@ pub(super) async fn settle(engine: &Inner, order: Order) -> Result<Settled, Erro
         return Ok(refused);
     }
     let request = Settle {
+        state: Some(seen.record.state),
         id: order.id,
         fence: seen.record.fence,
         settlement: order.settlement,

@@ -98,6 +98,7 @@ async fn forget(engine: &Inner, id: RecordId, note: &Note) -> Result<bool, Error
             Some(_) => {}
         }
         let request = Settle {
+            state: None,
             id,
             fence: seen.record.fence,
             settlement: Settlement::Forgotten,

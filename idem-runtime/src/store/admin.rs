@@ -53,6 +53,9 @@ pub struct Settle {
     pub id: RecordId,
     /// The fence it was seen with: one that has changed since is left alone.
     pub fence: i64,
+    /// The state it was seen in, if another one is to be left alone: a holder that comes back ends
+    /// an attempt that was unknown under the same fence. None is any.
+    pub state: Option<State>,
     /// What to make of it.
     pub settlement: Settlement,
     /// Also if its attempt still holds its lease. That attempt's end is then

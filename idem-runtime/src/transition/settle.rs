@@ -48,7 +48,9 @@ pub fn settle(current: Option<&Record>, request: &Settle, now_us: i64) -> Decisi
             matches!(request.settlement, Settlement::Forgotten)
         }
     };
-    if record.fence != request.fence || !open {
+    let is_as_seen =
+        record.fence == request.fence && request.state.is_none_or(|state| state == record.state);
+    if !is_as_seen || !open {
         return Decision::reply(Written::Superseded);
     }
     let mut next = match &request.settlement {

@@ -209,6 +209,7 @@ pub(crate) fn settlement_of(text: &str) -> Settlement {
 /// Settles as an operator who does not force anything.
 pub(crate) fn settle(holder: Holder, settlement: Settlement) -> Settle {
     Settle {
+        state: None,
         id: holder.id,
         fence: holder.fence,
         settlement,

@@ -137,6 +137,7 @@ async fn what_is_stuck_is_counted_and_settled_once_with_a_note() {
         assert_eq!(counts.oldest_unknown_us, counts.oldest_started_us);
 
         let settle = Settle {
+            state: None,
             id: id(0),
             fence: holders[0].fence,
             settlement: Settlement::NotDone,

@@ -23,6 +23,7 @@ fn scan(standing: Standing) -> Scan {
 
 fn not_done(holder: Holder) -> Settle {
     Settle {
+        state: None,
         id: holder.id,
         fence: holder.fence,
         settlement: Settlement::NotDone,

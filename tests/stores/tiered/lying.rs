@@ -277,6 +277,7 @@ impl Script {
         let id = request(key, 0).id;
         if let Some(seen) = admin.get(&id).await.unwrap() {
             let request = Settle {
+                state: None,
                 id,
                 fence: seen.record.fence,
                 settlement: Settlement::Forgotten,

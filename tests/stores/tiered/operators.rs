@@ -16,6 +16,7 @@ async fn settle(t: &Tiers, settlement: Settlement) -> Settle {
     let id = request(1, 1).id;
     let seen = admin(&t.store).get(&id).await.unwrap().unwrap();
     Settle {
+        state: None,
         id,
         fence: seen.record.fence,
         settlement,

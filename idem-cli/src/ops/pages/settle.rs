@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Form};
 use idem::admin::Settled;
-use idem::record::Standing;
+use idem::record::{self, Record, Standing};
 use idem::{Error, RecordId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -22,9 +22,9 @@ use crate::ops::guard::{Base, Visitor};
 pub(in crate::ops) struct Asked {
     #[serde(default)]
     form_token: String,
-    /// The record's fence when the form was opened.
+    /// The record's fence and state when the form was opened.
     #[serde(default)]
-    fence: i64,
+    fence: String,
     /// `done`, `not-done` or `forget`.
     #[serde(default, rename = "as")]
     becomes: String,
@@ -66,7 +66,7 @@ pub(in crate::ops) async fn ask(
     match look(&ops, &named).await {
         Ok(Some(stood)) => {
             let asked = Asked {
-                fence: stood.seen.record.fence,
+                fence: as_seen(&stood.seen.record),
                 ..Asked::default()
             };
             form(frame, &stood, asked, Vec::new())
@@ -117,7 +117,10 @@ pub(in crate::ops) async fn settle(
 }
 
 async fn carry_out(ops: &Ops, id: RecordId, asked: &Asked) -> Result<Settled, Error> {
-    let record = ops.admin()?.record(id).seen(asked.fence);
+    let Some((fence, state)) = seen(&asked.fence) else {
+        return Ok(Settled::Changed);
+    };
+    let record = ops.admin()?.record(id).seen(fence, state);
     match asked.becomes.as_str() {
         "done" => {
             record
@@ -127,6 +130,17 @@ async fn carry_out(ops: &Ops, id: RecordId, asked: &Asked) -> Result<Settled, Er
         "not-done" => record.release(&asked.by, &asked.why).await,
         _ => record.forget(&asked.by, &asked.why).await,
     }
+}
+
+/// What the form carries of the record that it was opened for.
+fn as_seen(record: &Record) -> String {
+    format!("{}.{}", record.fence, record.state.code())
+}
+
+fn seen(carried: &str) -> Option<(i64, record::State)> {
+    let (fence, state) = carried.split_once('.')?;
+    let state = record::State::from_code(state.parse().ok()?)?;
+    Some((fence.parse().ok()?, state))
 }
 
 /// What is missing or wrong in a form, before the store is asked.

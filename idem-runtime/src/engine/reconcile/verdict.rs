@@ -142,6 +142,7 @@ async fn audited(
 ) -> Option<Ended> {
     let engine = Arc::clone(&attempt.engine);
     let request = Settle {
+        state: None,
         id: attempt.state.holder.id,
         // Larger than that of every other attempt, so it is this one's.
         fence: attempt.state.holder.fence,

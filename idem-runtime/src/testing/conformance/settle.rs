@@ -22,6 +22,7 @@ super::topic!("admin" needs Admin:
     a_live_attempt_is_settled_only_by_force,
     an_attempt_that_was_settled_by_force_may_write_nothing,
     another_fence_settles_nothing,
+    what_healed_since_it_was_seen_is_left_alone,
     what_was_taken_over_since_it_was_seen_is_left_alone,
     what_was_renewed_since_it_was_seen_is_left_alone,
     a_recorded_answer_is_forgotten_or_left_alone,
@@ -33,6 +34,7 @@ super::topic!("admin" needs Admin:
 /// Settles as of a fence, kept for [`TTL`].
 pub(super) fn by_hand(key: u8, fence: i64, settlement: Settlement) -> Settle {
     Settle {
+        state: None,
         id: id(key),
         fence,
         settlement,
@@ -234,6 +236,31 @@ async fn a_forgotten_version_is_no_longer_newer(b: &Bench) {
     let request = by_hand(1, newest.won.fence, Settlement::Forgotten);
     assert_eq!(b.settle(&request).await, Written::Done);
     b.win(&b.versioned(1, 1)).await;
+}
+
+/// The fence stays, so the state must be looked at: a forgotten answer would run again.
+async fn what_healed_since_it_was_seen_is_left_alone(b: &Bench) {
+    let attempt = b.take(1).await;
+    assert_eq!(
+        b.mark_unknown(attempt.holder, UnknownReason::Panicked)
+            .await,
+        Written::Done
+    );
+    let seen = b.see(1).await.record;
+    assert_eq!(seen.state, State::Unknown);
+    assert_eq!(b.answer(attempt.holder, &text(1, "a")).await, Written::Done);
+    let request = Settle {
+        state: Some(seen.state),
+        ..by_hand(1, seen.fence, Settlement::Forgotten)
+    };
+    assert_eq!(b.settle(&request).await, Written::Superseded);
+    let healed = b.see(1).await.record;
+    assert_eq!(healed.state, State::Completed);
+    let request = Settle {
+        state: Some(healed.state),
+        ..request
+    };
+    assert_eq!(b.settle(&request).await, Written::Done);
 }
 
 async fn a_live_attempt_is_settled_only_by_force(b: &Bench) {
