@@ -123,7 +123,7 @@ async fn a_program_needs_no_form_of_ours() {
     let holder = world
         .unknown("shop.charge", "o-7", UnknownReason::Panicked)
         .await;
-    let fence = holder.fence.to_string();
+    let fence = format!("{}.{}", holder.fence, State::Unknown.code());
     let mut fields = vec![("fence", fence.as_str())];
     fields.extend(FIELDS);
     let request = Request::post(format!("/records/{}/settle", holder.id.to_hex()))

@@ -35,6 +35,6 @@ fn returned(id: u32) -> impl Future<Output = Result<u32, BoxError>> + Send {
     }
 }
 
-fn main() {
+pub fn main() {
     drop((arms(1), in_place(1), returned(1)));
 }

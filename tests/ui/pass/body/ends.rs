@@ -60,6 +60,6 @@ async fn unit(id: u32) -> Result<(), Error> {
     Ok(())
 }
 
-fn main() {
+pub fn main() {
     drop((question_mark(1), only_panics(1), never_ends(1), shadowed(1), one_line(1), unit(1)));
 }

@@ -37,6 +37,6 @@ fn outside() -> u32 {
     0
 }
 
-fn main() {
+pub fn main() {
     drop(Shop { fee: 1 }.inside(1));
 }

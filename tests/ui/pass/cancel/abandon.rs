@@ -17,6 +17,6 @@ impl Shop {
 
 fn assert_send(_: impl Send) {}
 
-fn main() {
+pub fn main() {
     assert_send(Shop(1).borrow("a", "b"));
 }

@@ -36,7 +36,7 @@ impl Shop {
     }
 }
 
-fn main() {
+pub fn main() {
     let shop = Arc::new(Shop(1));
     drop(borrowed(&shop, "a", Path::new("b"), &[1], &shop));
     drop(shop.typed(1));

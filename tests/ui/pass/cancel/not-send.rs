@@ -12,6 +12,6 @@ async fn charge(id: u32, shared: Rc<u32>) -> Result<u32, Error> {
     Ok(id + *shared + *also)
 }
 
-fn main() {
+pub fn main() {
     drop(charge(1, Rc::new(2)));
 }

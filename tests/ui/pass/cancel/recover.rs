@@ -32,7 +32,7 @@ async fn never_done(id: u32) -> Result<u32, Error> {
     Ok(id)
 }
 
-fn main() {
+pub fn main() {
     drop(pay(Gateway, String::new()));
     drop(Gateway.own(String::new()));
     drop(never_done(1));

@@ -64,6 +64,6 @@ async fn unknown(id: u32) -> Result<u32, Foreign> {
     Ok(id)
 }
 
-fn main() {
+pub fn main() {
     drop((stored(1), classified(1), text(1), released(1), unknown(1)));
 }

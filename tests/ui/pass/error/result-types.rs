@@ -34,6 +34,6 @@ async fn qualified(id: u32) -> ::core::result::Result<(u32, String), idem::Error
     Ok((id, String::new()))
 }
 
-fn main() {
+pub fn main() {
     drop((alias(1), of_a_module(1), qualified(1)));
 }

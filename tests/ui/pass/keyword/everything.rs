@@ -52,6 +52,6 @@ impl Order {
     }
 }
 
-fn main() {
+pub fn main() {
     let _ = everything;
 }

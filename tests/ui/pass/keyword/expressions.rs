@@ -54,7 +54,7 @@ async fn probed(id: u32) -> Result<u32, Box<dyn std::error::Error + Send + Sync>
     Ok(id)
 }
 
-fn main() {
+pub fn main() {
     let _ = App::expressions;
     drop(borrows(std::cell::Cell::new(1), String::new()));
     drop(probed(1));

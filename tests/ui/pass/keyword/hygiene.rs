@@ -25,6 +25,6 @@ async fn charge(
     ::core::result::Result::Ok(ops + body)
 }
 
-fn main() {
+pub fn main() {
     ::core::mem::drop(charge(1, 2, 3, 4, 5));
 }

@@ -25,6 +25,6 @@ async fn with_cfg(
     Ok(id + here + also_here + left + right)
 }
 
-fn main() {
+pub fn main() {
     drop(with_cfg(1, 2, 3, 6, 7, 8, (4, 5)));
 }

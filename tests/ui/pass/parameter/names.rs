@@ -32,7 +32,7 @@ struct Raw {
     r#fn: u32,
 }
 
-fn main() {
+pub fn main() {
     drop(names(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
     drop(r#loop(1, Raw { r#fn: 2 }, 3));
 }

@@ -32,7 +32,7 @@ async fn no_parameters() -> Result<u32, Error> {
     Ok(1)
 }
 
-fn main() {
+pub fn main() {
     let order = Order { id: 1, lines: (1, [1, 2, 3]), note: String::new() };
     drop(patterns(order, Wrapper(Wrapper(1)), (1, 2), (), Wrapper(String::new())));
     drop(by_reference(1, String::new(), &2));

@@ -24,7 +24,7 @@ pub(crate) async fn conditional(id: u32) -> Result<u32, Error> {
     Ok(id)
 }
 
-fn main() {
+pub fn main() {
     drop(charge(1, 2));
     drop(conditional(1));
 }

@@ -33,7 +33,7 @@ fn borrows<'a>(id: &'a str) -> BoxFuture<'a, Result<usize, Error>> {
     Box::pin(async move { Ok(id.len()) })
 }
 
-fn main() {
+pub fn main() {
     drop(alias(1));
     drop(with_method(1));
     drop(borrows("a"));

@@ -21,6 +21,6 @@ macro_rules! chain {
 // Ten deep under the default limits of recursion and type length.
 chain!(a b c d e f g h i j);
 
-fn main() {
+pub fn main() {
     drop(a(1));
 }

@@ -17,6 +17,6 @@ async fn charge(merchant: String, order: u32, mut amount: u64) -> Result<String,
 #[rustfmt::skip]
 async fn helper(id: u32) -> Result<String, Error> { Ok(id.to_string()) }
 
-fn main() {
+pub fn main() {
     drop(charge("m".to_owned(), 1, 2));
 }

@@ -43,7 +43,7 @@ impl Gateway for Test {
     }
 }
 
-fn main() {
+pub fn main() {
     drop(Shop { gateway: Test }.pay(1));
     drop(all(Box::new([1, 2]), &1u8, |item| item.to_string()));
 }

@@ -32,7 +32,7 @@ async fn callbacks(
     Ok(plain("a").len() + boxed("b").len() + id as usize)
 }
 
-fn main() {
+pub fn main() {
     drop(Shop("a").named("b", "c".into()));
     drop(Shop("a").captures(1));
     drop(constant("a", "b".into()));

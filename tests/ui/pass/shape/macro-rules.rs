@@ -31,7 +31,7 @@ mod inside {
     }
 }
 
-fn main() {
+pub fn main() {
     drop(charge(1));
     drop(refund(String::new()));
     drop(inside::whole(1));

@@ -14,6 +14,6 @@ async fn outer(id: u32) -> Result<u32, Error> {
     inner(id).await
 }
 
-fn main() {
+pub fn main() {
     drop(outer(1));
 }

@@ -34,7 +34,7 @@ where
     Ok(if accept(&value) { callback("x") + N } else { 0 })
 }
 
-fn main() {
+pub fn main() {
     let order = Order { id: 1, total: 2 };
     let _ = order.total;
     drop(patterns((1, 2), order, [1, 2], 3, String::new(), String::new(), 4));

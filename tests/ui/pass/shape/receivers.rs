@@ -35,7 +35,7 @@ impl Shop {
     }
 }
 
-fn main() {
+pub fn main() {
     let shop = Shop { number: 1 };
     drop(shop.cloned("a"));
     drop(Arc::new(shop.clone()).shared(1));

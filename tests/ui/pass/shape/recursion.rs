@@ -24,7 +24,7 @@ async fn apply(id: u32, apply: fn(u32) -> u32) -> Result<u32, Error> {
     Ok(apply(id))
 }
 
-fn main() {
+pub fn main() {
     drop(down(1));
     drop(in_place(1));
     drop(apply(1, |id| id));

@@ -14,7 +14,7 @@ fn boxed(id: u32) -> Pin<Box<dyn Future<Output = Result<u32, Error>> + Send>> {
     Box::pin(async move { Ok(id) })
 }
 
-fn main() {
+pub fn main() {
     drop(bare(1));
     drop(boxed(1));
 }

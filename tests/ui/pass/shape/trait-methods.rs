@@ -31,7 +31,7 @@ impl Charge for Shop {
     }
 }
 
-fn main() {
+pub fn main() {
     drop(Arc::new(Shop(1)).charge(1));
     drop(Shop(1).twice(1));
 }

@@ -59,4 +59,4 @@ pub fn send<C: TxConnection>(conn: &mut C) -> impl Future<Output = Result<u32, F
     generic(conn, "id")
 }
 
-fn main() {}
+pub fn main() {}

@@ -34,6 +34,6 @@ struct Row {
     sequence: u32,
 }
 
-fn main() {
+pub fn main() {
     let _ = (number, time, pair, borrowed, nested);
 }
