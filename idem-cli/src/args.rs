@@ -327,7 +327,10 @@ pub(crate) struct Serve {
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8460")]
     pub(crate) listen: SocketAddr,
-    /// A file with the token that visitors need; without one, only this host may enter
+    /// Let everybody in who is on this host, without a token
+    #[arg(long, conflicts_with = "token_file")]
+    pub(crate) no_auth: bool,
+    /// A file with the token that visitors need
     #[arg(
         long,
         value_name = "PATH",

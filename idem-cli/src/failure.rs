@@ -67,9 +67,7 @@ pub(crate) fn scrubbed(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         scrubbed.push_str(before);
-        let end = after
-            .find(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`'))
-            .unwrap_or(after.len());
+        let end = after.find(char::is_whitespace).unwrap_or(after.len());
         // A password may have an `@` or a `/` that nobody escaped.
         let host = after[..end].rfind('@').unwrap_or(0);
         if host > 0 {

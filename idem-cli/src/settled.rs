@@ -24,14 +24,29 @@ pub(crate) const RELEASED: Change = Change {
 };
 
 /// Refuses to let the work of a record be done again, unless it is forced.
-pub(crate) fn refuse_done(operator: &Operator, seen: &Seen, force: bool) -> Result<(), Failure> {
-    let standing = seen.record.standing(seen.now_us, operator.grace_us);
-    match standing {
-        Some(Standing::Completed | Standing::Tombstone) if !force => Err(Failure::refused(
-            "its work is done, and the next call would do it once more: add --force if that is meant",
-        )),
-        _ => Ok(()),
+pub(crate) fn refuse_done(
+    operator: &Operator,
+    seen: &Seen,
+    forgets: bool,
+    force: bool,
+) -> Result<(), Failure> {
+    if force {
+        return Ok(());
     }
+    let record = &seen.record;
+    let standing = record.standing(seen.now_us, operator.grace_us);
+    if matches!(standing, Some(Standing::Completed | Standing::Tombstone)) {
+        return Err(Failure::refused(
+            "its work is done, and the next call would do it once more: add --force if that is meant",
+        ));
+    }
+    // It outlives its answer, and stands beside a newer version's attempt.
+    if forgets && (record.version_applied.is_some() || record.version_recorded.is_some()) {
+        return Err(Failure::refused(
+            "it holds a version that was recorded, and older ones would no longer be stale but run: add --force if that is meant",
+        ));
+    }
+    Ok(())
 }
 
 /// Says how it ended.

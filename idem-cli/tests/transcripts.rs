@@ -68,10 +68,10 @@ fn only_migrate_creates_the_file() {
         apart: None,
     };
     let run = |command: &str| {
-        let output = idem(&place).arg(command).output().unwrap();
+        let output = idem(&place).args(command.split(' ')).output().unwrap();
         (output.status.code(), printed(&output))
     };
-    for command in ["list", "stats", "sweep", "check", "serve"] {
+    for command in ["list", "stats", "sweep", "check", "serve --no-auth"] {
         let (code, said) = run(command);
         assert_eq!(code, Some(1), "{said}");
         assert!(
@@ -109,6 +109,46 @@ async fn looking_at_a_new_store_leaves_the_secret_to_the_programs() {
         .build()
         .await
         .unwrap();
+}
+
+/// Older versions are stale because of it, also while a newer one is in doubt.
+#[tokio::test]
+async fn a_version_that_was_applied_is_forgotten_only_by_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let engine = idem::Engine::builder(store).namespace("shop");
+    let engine = engine.build().await.unwrap();
+    let apply = |version: u64| {
+        let call = engine.call("customers.sync", &"c-1", std::time::Duration::from_secs(60));
+        call.version(&version).on_error(idem::on_error::Unknown)
+    };
+    assert_eq!(
+        apply(7).run(async { Ok::<_, idem::Error>(7_u64) }).await,
+        Ok(7)
+    );
+    let broken = idem::Error::Failed {
+        message: "no answer".to_owned(),
+    };
+    let doubtful = apply(8).run(async { Err::<u64, _>(broken) }).await;
+    assert!(matches!(doubtful, Err(idem::Error::Failed { .. })));
+    let place = Place {
+        url: format!("sqlite://{}", path.display()),
+        apart: None,
+    };
+    let admin = engine.admin().unwrap();
+    let unknown = idem::admin::Filter::new(idem::record::Standing::Unknown);
+    let id = admin.list(&unknown).await.unwrap().records[0].id.to_hex();
+    let forget = ["forget", &id, "--by", "ada", "--why", "a test"];
+    let refused = idem(&place).args(forget).output().unwrap();
+    assert_eq!(refused.status.code(), Some(4), "{}", printed(&refused));
+    assert!(printed(&refused).contains("add --force"));
+    let forced = idem(&place).args(forget).arg("--force").output().unwrap();
+    assert!(forced.status.success(), "{}", printed(&forced));
+    assert_eq!(
+        apply(3).run(async { Ok::<_, idem::Error>(3_u64) }).await,
+        Ok(3)
+    );
 }
 
 #[tokio::test]

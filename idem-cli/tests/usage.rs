@@ -165,10 +165,11 @@ const WRONG: &[(&str, i32, &[&str])] = &[
         &["letters, digits and underscores"],
     ),
     (
-        "serve --listen 0.0.0.0:0",
+        "serve --no-auth --listen 0.0.0.0:0",
         4,
         &["--token-file", "127.0.0.1"],
     ),
+    ("serve", 2, &["--token-file", "--no-auth"]),
     ("serve --listen here", 2, &["--listen"]),
     ("completions csh", 2, &["bash", "fish", "zsh"]),
 ];

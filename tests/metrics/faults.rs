@@ -224,3 +224,36 @@ async fn what_a_shutdown_marks_unknown_is_counted_once() {
     running.await.unwrap_err();
     assert_eq!((of.ends("unknown"), of.calls("executed")), (1, 1));
 }
+
+#[tokio::test]
+async fn what_reconcile_settles_is_an_end_of_its_attempt() {
+    let _turn = alone().await;
+    Recorded::start();
+    let engine = Engine::builder(idem::store::MemoryStore::new())
+        .build()
+        .await
+        .unwrap();
+    let of = Of("faults.reconciled");
+    for key in 0..3 {
+        let call = engine.call(of.0, &key, DAY).on_error(on_error::Unknown);
+        let failed = Error::Failed {
+            message: "no answer".to_owned(),
+        };
+        call.run(async { Err::<u32, _>(failed) }).await.unwrap_err();
+    }
+    let mut asked = 0;
+    let pass = engine.reconcile(of.0, |_| {
+        asked += 1;
+        ready(Ok::<_, Error>(match asked {
+            1 => Recovered::Done(1),
+            2 => Recovered::NotDone,
+            _ => Recovered::Unknown,
+        }))
+    });
+    let reconciled = pass.run().await.unwrap();
+    let [done, not_done, unknown] = [reconciled.done, reconciled.not_done, reconciled.unknown];
+    assert_eq!([done, not_done, unknown], [1, 1, 1]);
+    assert_eq!((of.ends("completed"), of.ends("released")), (1, 1));
+    until(|| of.all(names::ATTEMPTS) == of.all(names::RESERVATIONS)).await;
+    assert_eq!(of.all(names::ATTEMPTS), 6);
+}

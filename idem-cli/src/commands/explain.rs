@@ -4,6 +4,7 @@
 use comfy_table::Cell;
 use idem::canonical::{Encoded, Missing, MissingKind};
 use idem::identity::{Identity, RecordId};
+use idem::record::{Record, Standing};
 use idem::store::Seen;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::args::{Explain, Global};
 use crate::connect;
 use crate::failure::Failure;
 use crate::json::Json;
-use crate::output::{cell, plain, print, print_json, table};
+use crate::output::{cell, plain, print, print_json, standing_name, table};
 use crate::shown::hex;
 
 pub(crate) async fn run(global: &Global, args: &Explain) -> Result<(), Failure> {
@@ -33,7 +34,9 @@ pub(crate) async fn run(global: &Global, args: &Explain) -> Result<(), Failure> 
     let recorded = if args.compare {
         let operator = connect::operator(global).await?;
         let record = name(&operator, &call.operation, scope.as_ref(), &key);
-        Some(record.get().await?.ok_or_else(|| none_of(global))?)
+        let seen = record.get().await?.ok_or_else(|| none_of(global))?;
+        let standing = operator.admin.standing(&seen);
+        Some((seen, standing))
     } else {
         None
     };
@@ -51,6 +54,9 @@ fn elements(payload: Json, one_element: bool) -> Vec<Json> {
         payload => vec![payload],
     }
 }
+
+/// What the store has, and where that stands.
+type Recorded = (Seen, Option<Standing>);
 
 /// A canonical text and its digest.
 struct Digested {
@@ -109,7 +115,7 @@ impl<'a> Explained<'a> {
         })
     }
 
-    fn table(&self, recorded: Option<&Seen>) -> String {
+    fn table(&self, recorded: Option<&Recorded>) -> String {
         let secret = if self.identity.has_secret() {
             "set"
         } else {
@@ -139,20 +145,21 @@ impl<'a> Explained<'a> {
         }
         add("fingerprint", &self.fingerprint, "");
         let mut text = table(&[], rows);
-        if let Some(seen) = recorded {
+        if let Some((seen, standing)) = recorded {
             text.push('\n');
-            text.push_str(&self.compared(seen));
+            text.push_str(&self.compared(seen, *standing));
         }
         text
     }
 
     /// What the store has recorded, beside what was given.
-    fn compared(&self, seen: &Seen) -> String {
+    fn compared(&self, seen: &Seen, standing: Option<Standing>) -> String {
         let record = &seen.record;
-        if hex(record.fingerprint.as_bytes()) == self.fingerprint {
-            return "the recorded payload is the same: such a call is a repetition\n".to_owned();
+        let is_same = hex(record.fingerprint.as_bytes()) == self.fingerprint;
+        let mut text = format!("{}\n", verdict(record, standing, is_same));
+        if is_same {
+            return text;
         }
-        let mut text = "the recorded payload is another: such a call is refused\n".to_owned();
         let given = self
             .elements
             .iter()
@@ -181,7 +188,7 @@ impl<'a> Explained<'a> {
         text
     }
 
-    fn json(&self, recorded: Option<&Seen>) -> Value {
+    fn json(&self, recorded: Option<&Recorded>) -> Value {
         let digested =
             |digested: &Digested| json!({"canonical": digested.text, "digest": digested.digest});
         let payload: Vec<_> = self.elements.iter().map(digested).collect();
@@ -195,7 +202,7 @@ impl<'a> Explained<'a> {
             "payload": payload,
             "fingerprint": self.fingerprint,
         });
-        if let Some(seen) = recorded {
+        if let Some((seen, standing)) = recorded {
             let elements: Vec<_> = seen
                 .record
                 .elements
@@ -205,6 +212,7 @@ impl<'a> Explained<'a> {
             let fingerprint = hex(seen.record.fingerprint.as_bytes());
             value["recorded"] = json!({
                 "is_same": fingerprint == self.fingerprint,
+                "standing": standing_name(*standing),
                 "payload": elements,
                 "fingerprint": fingerprint,
             });
@@ -225,6 +233,30 @@ impl<'a> Explained<'a> {
         Some(format!(
             "{what}: no key, unless the program says `idem::optional`"
         ))
+    }
+}
+
+/// What becomes of a call whose payload is the recorded one, or is not.
+fn verdict(record: &Record, standing: Option<Standing>, is_same: bool) -> &'static str {
+    let has_versions = record.version_recorded.is_some() || record.version_running.is_some();
+    match (standing, is_same) {
+        (None | Some(Standing::Released), true) => {
+            "the recorded payload is the same, but its record has expired or was released: the next call runs, with whatever payload"
+        }
+        (None | Some(Standing::Released), false) => {
+            "the recorded payload is another, but its record has expired or was released: the next call runs, with whatever payload"
+        }
+        (_, true) if has_versions => {
+            "the recorded payload is the same: such a call of the recorded version is a repetition"
+        }
+        (_, false) if has_versions => {
+            "the recorded payload is another: such a call of the recorded version is refused, one of a newer version is not"
+        }
+        (Some(Standing::Unknown | Standing::Lapsed), true) => {
+            "the recorded payload is the same: such a call is a repetition, of one whose outcome is in doubt"
+        }
+        (_, true) => "the recorded payload is the same: such a call is a repetition",
+        (_, false) => "the recorded payload is another: such a call is refused",
     }
 }
 

@@ -13,7 +13,7 @@ const FORGOTTEN: Change = Change {
 pub(crate) async fn run(global: &Global, args: &Forget) -> Result<(), Failure> {
     let operator = connect::operator(global).await?;
     let seen = operator.find(&args.id).await?;
-    refuse_done(&operator, &seen, args.force)?;
+    refuse_done(&operator, &seen, true, args.force)?;
     let mut record = operator
         .admin
         .record(seen.record.id)

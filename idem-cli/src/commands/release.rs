@@ -26,7 +26,7 @@ pub(super) async fn release(
         .record(seen.record.id)
         .seen(seen.record.fence, seen.record.state);
     if seen.record.state == idem::record::State::Tombstone {
-        refuse_done(&operator, &seen, force)?;
+        refuse_done(&operator, &seen, false, force)?;
     }
     if let Some(ttl) = ttl {
         record = record.keep(ttl);

@@ -38,15 +38,18 @@ async fn serve(listener: TcpListener, engine: &Engine, access: Access) -> Result
         .map_err(|_| Failure::failed("the listener failed"))
 }
 
-/// Who may enter: whoever has the token, or without one whoever is on this host.
+/// Who may enter: whoever has the token, or if that is said whoever is on this host.
 fn access(args: &Serve) -> Result<Access, Failure> {
     let Some(path) = &args.token_file else {
-        if args.listen.ip().is_loopback() {
-            return Ok(Access::loopback()?);
-        }
-        return Err(Failure::refused(
-            "whoever reaches this address could settle records: pass --token-file, or listen on 127.0.0.1",
-        ));
+        return match (args.no_auth, args.listen.ip().is_loopback()) {
+            (true, true) => Ok(Access::loopback()?),
+            (true, false) => Err(Failure::refused(
+                "whoever reaches this address could settle records: pass --token-file, or listen on 127.0.0.1",
+            )),
+            (false, _) => Err(Failure::usage(
+                "the page needs a token: pass --token-file, or --no-auth to let in everybody on this host",
+            )),
+        };
     };
     let token = std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(format!("the token file cannot be read: {}", error.kind()))

@@ -219,7 +219,10 @@ fn local(uri: &Uri) -> &str {
 fn is_behind_tls(headers: &HeaderMap) -> bool {
     headers
         .get("x-forwarded-proto")
-        .is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"))
+        .and_then(|proto| proto.to_str().ok())
+        // Of a chain of proxies the first one is the visitor's.
+        .and_then(|chain| chain.split(',').next())
+        .is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
 /// Writes a `Set-Cookie` header. Browsers keep it to this path, to themselves

@@ -49,7 +49,9 @@ pub(super) const fn meaning(standing: Standing) -> &'static str {
             "The work is done, but its answer cannot be given back. Later calls are told so, and nothing runs."
         }
         Standing::Completed => "The answer is recorded. Later calls get it, and nothing runs.",
-        Standing::Released => "The body said that nothing happened. The next call runs.",
+        Standing::Released => {
+            "The body, or who settled it, said that nothing happened. The next call runs."
+        }
     }
 }
 
@@ -71,7 +73,7 @@ pub(super) fn why(record: &Record, standing: Standing) -> &'static str {
             .and_then(TombstoneReason::from_code)
             .map_or("for a reason of a newer version", tombstone),
         Standing::Completed => "",
-        Standing::Released => "the body said that nothing happened",
+        Standing::Released => "it was said that nothing happened",
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use idem::admin::{Filter, Settled};
 use idem::record::{Standing, State};
-use idem::{Error, RecordId, UnknownReason, on_error};
+use idem::store::{Complete, Ending, Store as _};
+use idem::{Error, RecordId, TombstoneReason, UnknownReason, on_error};
 
 use super::world::{Browser, World};
 
@@ -241,4 +242,28 @@ async fn an_address_alone_does_not_say_that_it_was_settled() {
     let browser = world.browser().await;
     let path = format!("/records/{}?settled=done", holder.id.to_hex());
     browser.get(&path).await.never_says(&["Settled."]);
+}
+
+/// Its work is done: only its answer is lost.
+#[tokio::test]
+async fn a_tombstone_is_not_released() {
+    let world = World::new().await;
+    let holder = world.running("shop.charge", "o-8").await;
+    let tombstone = Complete {
+        holder,
+        ending: Ending::Tombstone(TombstoneReason::TooLarge),
+        ttl_us: None,
+    };
+    let ended = world.store.complete(&tombstone).await;
+    assert!(ended.unwrap().is_done());
+    let browser = world.browser().await;
+    let path = format!("/records/{}/settle", holder.id.to_hex());
+    let opened = browser.get(&path).await;
+    opened.never_says(&["value=\"not-done\""]);
+    let not_done = with(&[("as", "not-done")]);
+    let refused = browser.settle(&holder.id, &not_done).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    refused.says(&["Its work is done"]);
+    let state = world.store.record(&holder.id).unwrap().state;
+    assert_eq!(state, State::Tombstone);
 }

@@ -252,6 +252,13 @@ pub(crate) fn no_sweeper() {
     );
 }
 
+/// An attempt that only asked ended by being settled.
+pub(crate) fn settled(state: &AttemptState, end: Option<&'static str>) {
+    if let Some(end) = end {
+        attempt(state, end);
+    }
+}
+
 pub(crate) fn reconciled(state: &AttemptState, ended: &'static str) {
     tracing::info!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,

@@ -164,6 +164,11 @@ pub const STEPS: &[&str] = &[
     "step",
     "sweep",
     "count",
+    "list",
+    "look",
+    "settle",
+    "audit",
+    "forget",
 ];
 
 const fn metric(

@@ -76,6 +76,8 @@ async fn with_hints_an_outcome_is_seen_late_and_nothing_else_differs() {
             failed.push(case.to_string());
         }
     }
+    // Who asked before the release may leave its hint after it: the last one then sees it late.
+    failed.retain(|case| case != "race/a_release_lets_one_of_many_run");
     // Asks right after each renewal how long the lease is.
     assert_eq!(failed, ["renew/a_lease_counts_from_its_renewal"]);
 }

@@ -51,8 +51,10 @@ struct SettlePage {
     label: String,
     attempt: i32,
     elements: Vec<String>,
-    /// Whether it can be resolved or released, not only forgotten.
+    /// Whether it can be resolved, not only forgotten.
     open: bool,
+    /// Whether it can be released.
+    doubtful: bool,
     asked: Asked,
     problems: Vec<String>,
 }
@@ -92,7 +94,12 @@ pub(in crate::ops) async fn settle(
         Ok(None) => return gone(frame).into_response(),
         Err(error) => return frame.failed(&error),
     };
-    let problems = problems(&asked);
+    let mut problems = problems(&asked);
+    if asked.becomes == "not-done" && stood.standing == Some(Standing::Tombstone) {
+        problems.push(
+            "Its work is done, only its answer is lost: record one, or forget it.".to_owned(),
+        );
+    }
     if !problems.is_empty() {
         return form(frame, &stood, asked, problems);
     }
@@ -178,10 +185,8 @@ fn form(frame: Frame, stood: &Stood, asked: Asked, problems: Vec<String>) -> Res
     } else {
         StatusCode::UNPROCESSABLE_ENTITY
     };
-    let open = matches!(
-        stood.standing,
-        Some(Standing::Unknown | Standing::Lapsed | Standing::Tombstone)
-    );
+    let doubtful = matches!(stood.standing, Some(Standing::Unknown | Standing::Lapsed));
+    let open = doubtful || stood.standing == Some(Standing::Tombstone);
     let form = SettlePage {
         frame,
         id: record.id.to_hex(),
@@ -196,6 +201,7 @@ fn form(frame: Frame, stood: &Stood, asked: Asked, problems: Vec<String>) -> Res
             .map(|element| element.label.clone())
             .collect(),
         open,
+        doubtful,
         asked,
         problems,
     };

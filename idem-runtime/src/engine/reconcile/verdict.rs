@@ -106,12 +106,16 @@ pub(super) async fn settle(
         Verdict::Done(answer) => {
             let (done, note) = (Settlement::Done(answer), terms.found.clone());
             let settled = audited(attempt, done, terms.done_us, note);
-            detached(&engine, settled).await?.unwrap_or(Ended::Done)
+            let ended = detached(&engine, settled).await?.unwrap_or(Ended::Done);
+            telemetry::settled(&state, ended.end());
+            ended
         }
         Verdict::NotDone => {
             let note = terms.not_found.clone();
             let settled = audited(attempt, Settlement::NotDone, terms.released_us, note);
-            detached(&engine, settled).await?.unwrap_or(Ended::NotDone)
+            let ended = detached(&engine, settled).await?.unwrap_or(Ended::NotDone);
+            telemetry::settled(&state, ended.end());
+            ended
         }
     };
     telemetry::reconciled(&state, ended.name());
@@ -125,6 +129,16 @@ impl Ended {
             Self::NotDone => "not done",
             Self::Unknown => "unknown",
             Self::Superseded => "superseded",
+        }
+    }
+
+    /// How its attempt is counted; none if that is left to its drop.
+    fn end(self) -> Option<&'static str> {
+        match self {
+            Self::Done => Some("completed"),
+            Self::NotDone => Some("released"),
+            Self::Unknown => None,
+            Self::Superseded => Some("superseded"),
         }
     }
 }
@@ -155,7 +169,9 @@ async fn audited(
     };
     attempt.state.renew_until_recorded();
     engine.renewals.hold(&attempt.state);
-    let admin = engine.store.admin()?;
+    let Some(admin) = engine.store.admin() else {
+        return Some(Ended::Unknown);
+    };
     let deadline = Instant::now() + engine.limits.reserve_timeout;
     let mut unconfirmed = false;
     for number in 1.. {

@@ -61,5 +61,12 @@ async fn unit(id: u32) -> Result<(), Error> {
 }
 
 pub fn main() {
-    drop((question_mark(1), only_panics(1), never_ends(1), shadowed(1), one_line(1), unit(1)));
+    drop((
+        question_mark(1),
+        only_panics(1),
+        never_ends(1),
+        shadowed(1),
+        one_line(1),
+        unit(1),
+    ));
 }

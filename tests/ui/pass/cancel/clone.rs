@@ -17,7 +17,13 @@ async fn borrowed(
     shared: &Arc<Shop>,
 ) -> Result<String, Error> {
     let shared: &Shop = shared;
-    Ok(format!("{}{name}{}{}{}", shop.0, path.display(), items.len(), shared.0))
+    Ok(format!(
+        "{}{name}{}{}{}",
+        shop.0,
+        path.display(),
+        items.len(),
+        shared.0
+    ))
 }
 
 impl Shop {

@@ -41,7 +41,11 @@ type Answer<T> = Result<T, ShopError>;
 
 #[idempotent(key = id, ttl = "1h")]
 async fn stored(id: u32) -> Answer<u32> {
-    if id == 0 { Err(ShopError::Declined) } else { Ok(id) }
+    if id == 0 {
+        Err(ShopError::Declined)
+    } else {
+        Ok(id)
+    }
 }
 
 #[idempotent(key = id, ttl = "1h", on_error = classify(ShopError::disposition))]

@@ -10,7 +10,7 @@ pub mod prelude {
 
 use prelude::deeper;
 
-#[idempotent(key = id, ttl = "1h", crate = crate::prelude::deeper::runtime)]
+#[idempotent(key = id, ttl = "1h", crate = crate::keyword_crate_path::prelude::deeper::runtime)]
 async fn absolute(id: u32) -> Result<u32, Error> {
     Ok(id)
 }
@@ -34,7 +34,7 @@ mod inside {
 
 macro_rules! reexporting {
     ($name:ident) => {
-        #[idempotent(key = id, ttl = "1h", crate = $crate::prelude::deeper::runtime)]
+        #[idempotent(key = id, ttl = "1h", crate = $crate::keyword_crate_path::prelude::deeper::runtime)]
         async fn $name(id: u32) -> Result<u32, Error> {
             Ok(id)
         }
@@ -43,6 +43,12 @@ macro_rules! reexporting {
 
 reexporting!(of_a_macro);
 
-fn main() {
-    drop((absolute(1), relative(1), rooted(1), inside::parent(1), of_a_macro(1)));
+pub fn main() {
+    drop((
+        absolute(1),
+        relative(1),
+        rooted(1),
+        inside::parent(1),
+        of_a_macro(1),
+    ));
 }

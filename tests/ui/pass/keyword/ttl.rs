@@ -33,5 +33,10 @@ async fn every_unit(id: u32) -> Result<u32, Error> {
 }
 
 pub fn main() {
-    drop((constant(1), computed(1, 2), forever_and_a_comma(1), every_unit(1)));
+    drop((
+        constant(1),
+        computed(1, 2),
+        forever_and_a_comma(1),
+        every_unit(1),
+    ));
 }

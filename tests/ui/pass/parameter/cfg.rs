@@ -1,5 +1,4 @@
 #![deny(warnings)]
-
 #![allow(unexpected_cfgs, reason = "shows that they go together")]
 
 use idem::{Error, idempotent};

@@ -12,7 +12,12 @@ struct Wrapper<T>(T);
 
 #[idempotent(key = (id, first), payload = (last, text, whole.0), ttl = "1h")]
 async fn patterns(
-    Order { id, lines: (_, [first, .., mut last]), note: text, .. }: Order,
+    Order {
+        id,
+        lines: (_, [first, .., mut last]),
+        note: text,
+        ..
+    }: Order,
     Wrapper(Wrapper(inner)): Wrapper<Wrapper<u32>>,
     whole @ (_, _): (u32, u32),
     (): (),
@@ -33,8 +38,18 @@ async fn no_parameters() -> Result<u32, Error> {
 }
 
 pub fn main() {
-    let order = Order { id: 1, lines: (1, [1, 2, 3]), note: String::new() };
-    drop(patterns(order, Wrapper(Wrapper(1)), (1, 2), (), Wrapper(String::new())));
+    let order = Order {
+        id: 1,
+        lines: (1, [1, 2, 3]),
+        note: String::new(),
+    };
+    drop(patterns(
+        order,
+        Wrapper(Wrapper(1)),
+        (1, 2),
+        (),
+        Wrapper(String::new()),
+    ));
     drop(by_reference(1, String::new(), &2));
     drop(no_parameters());
 }

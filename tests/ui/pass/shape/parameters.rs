@@ -37,6 +37,14 @@ where
 pub fn main() {
     let order = Order { id: 1, total: 2 };
     let _ = order.total;
-    drop(patterns((1, 2), order, [1, 2], 3, String::new(), String::new(), 4));
+    drop(patterns(
+        (1, 2),
+        order,
+        [1, 2],
+        3,
+        String::new(),
+        String::new(),
+        4,
+    ));
     drop(generic::<u8, 3>(1, |value| *value > 0, str::len));
 }

@@ -15,7 +15,11 @@ fn again(id: u32) -> Pin<Box<dyn Future<Output = Result<u32, Error>> + Send>> {
 
 #[idempotent(key = id, ttl = "1h", on_cancel = abandon)]
 async fn in_place(id: u32) -> Result<u32, Error> {
-    if id == 0 { Ok(0) } else { Box::pin(in_place(id - 1)).await }
+    if id == 0 {
+        Ok(0)
+    } else {
+        Box::pin(in_place(id - 1)).await
+    }
 }
 
 /// A parameter of the function's own name is no recursion.
