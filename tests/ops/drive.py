@@ -71,7 +71,8 @@ class Browser:
         self.port = port
         options = {"args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
                             "--hide-scrollbars", "--window-size=1280,900"]}
-        wanted = {"alwaysMatch": {"goog:chromeOptions": options,
+        # Between two pages there is none: what is looked for may come yet.
+        wanted = {"alwaysMatch": {"goog:chromeOptions": options, "timeouts": {"implicit": 10000},
                                   "goog:loggingPrefs": {"browser": "ALL"}}}
         self.session = self.send("POST", "/session", {"capabilities": wanted})["sessionId"]
 
@@ -100,6 +101,15 @@ class Browser:
 
     def click(self, element):
         self.call("POST", "/element/%s/click" % element, {})
+
+    def follow(self, element):
+        """Clicks on what leads to another page, and waits until this one is gone."""
+        self.click(element)
+        deadline = time.monotonic() + 20
+        path = "/session/%s/element/%s/name" % (self.session, element)
+        while request(self.port, "GET", path, None, timeout=120)[0] == 200:
+            assert time.monotonic() < deadline, "the page is still there"
+            time.sleep(0.02)
 
     def type(self, css, text):
         self.call("POST", "/element/%s/value" % self.find(css), {"text": text})
@@ -231,10 +241,10 @@ def sign_in():
     assert "The token of this page" in browser.text(), browser.text()
     assert "o-1040" not in browser.script("return document.documentElement.outerHTML")
     browser.type("#token", "not-the-token-but-long-enough")
-    browser.click(browser.find("main button"))
+    browser.follow(browser.find("main button"))
     assert "This is not the token." in browser.text()
     browser.type("#token", TOKEN)
-    browser.click(browser.find("main button"))
+    browser.follow(browser.find("main button"))
     assert browser.address() == page, browser.address()
     cookies = browser.call("GET", "/cookie")
     assert [(c["httpOnly"], c["sameSite"], c["path"]) for c in cookies] == [(True, "Strict", "/ops")]
@@ -255,7 +265,7 @@ def is_it_stuck():
     assert "o-1041" in rows and "process died, paused or cut off" in rows, rows
     running = browser.text("section[aria-labelledby=running] tbody")
     assert "o-1050" in running and "o-1051" in running, running
-    browser.click(browser.link("Last hour"))
+    browser.follow(browser.link("Last hour"))
     assert browser.script("return document.querySelectorAll('svg rect').length") > 0
     browser.open(page)
 
@@ -263,7 +273,7 @@ def is_it_stuck():
 def why_is_it_stuck():
     row = browser.call("POST", "/element", {
         "using": "xpath", "value": "//tr[contains(., 'o-1040')]//a[contains(@class, 'id')]"})
-    browser.click(next(iter(row.values())))
+    browser.follow(next(iter(row.values())))
     text = browser.text()
     for said in ("checkout.charge", "o-1040", "recovery asked, and got no decision", "order.amount",
                  "its outcome became unknown"):
@@ -273,7 +283,7 @@ def why_is_it_stuck():
 
 
 def settle():
-    browser.click(browser.link("Settle it by hand"))
+    browser.follow(browser.link("Settle it by hand"))
     assert not browser.script("return document.querySelector('#answer').checkVisibility()")
     browser.click(browser.find("#done"))
     assert browser.script("return document.querySelector('#answer').checkVisibility()")
@@ -282,11 +292,11 @@ def settle():
     browser.type("#why", "The provider's dashboard has this charge, so the money moved.")
     browser.picture("ops-settle")
     browser.type("#answer", ", and so on")
-    browser.click(browser.find("main form button"))
+    browser.follow(browser.find("main form button"))
     assert "The answer is not JSON" in browser.text(), browser.text()
     browser.call("POST", "/element/%s/clear" % browser.find("#answer"), {})
     browser.type("#answer", json.dumps(settled))
-    browser.click(browser.find("main form button"))
+    browser.follow(browser.find("main form button"))
     text = browser.text()
     for said in ("Settled.", "Completed", "ada@shop.example", "so the money moved"):
         assert said in text, (said, text)
@@ -385,7 +395,7 @@ def an_hour_in_the_shop():
 
 def sign_out():
     browser.open(page)
-    browser.click(browser.find("header button"))
+    browser.follow(browser.find("header button"))
     assert "The token of this page" in browser.text()
     assert browser.call("GET", "/cookie") == []
 
