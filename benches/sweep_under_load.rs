@@ -3,7 +3,8 @@
 //!
 //! **Shows** the times of calls (each key is called twice: a first call and a replay) in two phases
 //! of equal work, without a sweep and while one runs, and how fast it deletes. A call that fails ends
-//! the program.
+//! the program. On two cores, which the server shared, not optimized: 1,000,000 rows in 64 s; calls
+//! per second 1,378 and 1,149, p99 83 and 122 ms.
 //!
 //! **Run** it, against a server with durable settings:
 //!
@@ -46,7 +47,7 @@ async fn main() -> Result<(), BoxError> {
     phase(&engine, "without", Duration::from_secs(30), None).await?;
     let sweeping = engine.clone();
     let sweep = tokio::spawn(async move {
-        let clock = SystemClock::new();
+        let clock = SystemClock;
         let begun = clock.monotonic();
         let rows = sweeping.sweep().await?;
         Ok::<_, Error>((rows, clock.monotonic() - begun))
@@ -70,14 +71,14 @@ async fn phase(
     length: Duration,
     sweep: Option<&tokio::task::JoinHandle<Result<(u64, Duration), Error>>>,
 ) -> Result<(), BoxError> {
-    let clock = SystemClock::new();
+    let clock = SystemClock;
     let begun = clock.monotonic();
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..CALLERS {
         let (engine, stopped) = (engine.clone(), stopped.clone());
         callers.spawn(async move {
-            let clock = SystemClock::new();
+            let clock = SystemClock;
             let mut took = Vec::new();
             for number in 0_u64.. {
                 if *stopped.borrow() {
