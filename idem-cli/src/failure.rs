@@ -96,6 +96,7 @@ mod tests {
                 "redis://:a@b@h:1 mysql://u@h",
                 "redis://***@h:1 mysql://***@h",
             ),
+            ("postgres://u:it's`a\"@h/d no", "postgres://***@h/d no"),
             ("sqlite://a.db: no", "sqlite://a.db: no"),
         ] {
             assert_eq!(scrubbed(text), expected);

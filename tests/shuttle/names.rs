@@ -25,6 +25,8 @@ pub(crate) mod error {
 }
 
 pub(crate) mod telemetry {
+    pub(crate) use idem::telemetry::names::StoreStep;
+
     use crate::engine::attempt::AttemptState;
 
     pub(crate) fn unknown(_: &AttemptState, _: idem::UnknownReason) {}
@@ -35,7 +37,7 @@ pub(crate) mod telemetry {
     pub(crate) fn given_back(_: &AttemptState) {}
     pub(crate) fn renewal_lag(_: std::time::Duration) {}
     pub(crate) fn store_call<T>(
-        _: &'static str,
+        _: StoreStep,
         _: std::time::Duration,
         _: &Result<T, idem::StoreError>,
     ) {

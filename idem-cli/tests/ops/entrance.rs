@@ -270,3 +270,32 @@ async fn without_a_token_a_form_needs_its_session_all_the_same() {
     let settled = send(&router, post(Some(&cookie))).await;
     assert_eq!(settled.status, StatusCode::SEE_OTHER);
 }
+
+/// What settles records must not travel in clear where the visitor came encrypted.
+#[tokio::test]
+async fn behind_tls_the_cookie_is_for_encrypted_requests_only() {
+    let world = World::new().await;
+    for (proto, expected) in [
+        (None, false),
+        (Some("http"), false),
+        (Some("https"), true),
+        (Some("HTTPS"), true),
+        // Of a chain the first proxy met the visitor.
+        (Some("https, http"), true),
+        (Some("http, https"), false),
+    ] {
+        let mut request = Request::post("/sign-in")
+            .header("host", "ops.shop")
+            .header("sec-fetch-site", "same-origin")
+            .header("content-type", "application/x-www-form-urlencoded");
+        if let Some(proto) = proto {
+            request = request.header("x-forwarded-proto", proto);
+        }
+        let fields = form(&[("token", TOKEN), ("next", "/")]);
+        let entered = send(&world.router(), request.body(Body::from(fields)).unwrap()).await;
+        assert_eq!(entered.status, StatusCode::SEE_OTHER, "{proto:?}");
+        let cookie = entered.headers[header::SET_COOKIE].to_str().unwrap();
+        let secure = cookie.split("; ").any(|part| part == "Secure");
+        assert_eq!(secure, expected, "{proto:?}: {cookie}");
+    }
+}

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::identity::RecordId;
 use crate::record::{Record, Standing};
 use crate::store::{Page, Scan};
+use crate::telemetry::StoreStep;
 
 /// The most records of a page.
 const MOST: u32 = 1_000;
@@ -123,5 +124,5 @@ pub(super) async fn list(engine: &Inner, filter: &Filter) -> Result<Listing, Err
 pub(super) async fn scan(engine: &Inner, request: Scan) -> Result<Page, Error> {
     let limit = engine.limits.store_timeout;
     let scanned = operators(engine)?.scan(&request);
-    Ok(engine.store_call("list", limit, scanned).await?)
+    Ok(engine.store_call(StoreStep::List, limit, scanned).await?)
 }

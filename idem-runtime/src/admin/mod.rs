@@ -51,11 +51,11 @@
 mod answer;
 mod find;
 mod list;
+mod observe;
 mod record;
 mod settle;
 
 use std::borrow::Cow;
-use std::panic::resume_unwind;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,13 +65,14 @@ pub use self::list::{Filter, Listing};
 pub use self::record::{RecordBuilder, RecordRef};
 pub use self::settle::Settled;
 use crate::clock::micros;
-use crate::engine::{Engine, Inner, Spawned};
+use crate::engine::{Engine, Inner};
 pub use crate::engine::{Reconcile, Reconciled, Sweeper, Swept, Unknown};
 use crate::error::Error;
 use crate::identity::RecordId;
 use crate::record::Standing;
 use crate::store::{Count, Counts, Seen, StoreAdmin};
 use crate::sync::Arc;
+use crate::telemetry::StoreStep;
 
 /// The side for operators of an engine's store; see the [module page](self).
 ///
@@ -214,7 +215,7 @@ impl Admin {
             };
             let limit = engine.limits.store_timeout;
             let counted = operators(&engine)?.count(&request);
-            Ok(engine.store_call("count", limit, counted).await?)
+            Ok(engine.store_call(StoreStep::Count, limit, counted).await?)
         })
         .await
     }
@@ -240,12 +241,10 @@ where
     F: FnOnce(Arc<Inner>) -> W,
     W: Future<Output = Result<T, Error>> + Send + 'static,
 {
-    let work = work(Arc::clone(&engine.inner));
-    match engine.inner.spawn(async move { Some(work.await) }).await {
-        Spawned::Done(answer) => answer,
-        Spawned::Panicked(panic) => resume_unwind(panic),
-        Spawned::Gone => Err(Error::ShuttingDown),
-    }
+    engine
+        .inner
+        .detached(work(Arc::clone(&engine.inner)))
+        .await?
 }
 
 fn operators(engine: &Inner) -> Result<&dyn StoreAdmin, Error> {
@@ -260,5 +259,5 @@ fn operators(engine: &Inner) -> Result<&dyn StoreAdmin, Error> {
 async fn look(engine: &Inner, id: &RecordId) -> Result<Option<Seen>, Error> {
     let limit = engine.limits.store_timeout;
     let looked = operators(engine)?.get(id);
-    Ok(engine.store_call("look", limit, looked).await?)
+    Ok(engine.store_call(StoreStep::Look, limit, looked).await?)
 }

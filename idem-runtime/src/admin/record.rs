@@ -15,6 +15,7 @@ use crate::identity::RecordId;
 use crate::policy::Ttl;
 use crate::record::{Note, State};
 use crate::store::{Audited, Seen};
+use crate::telemetry::StoreStep;
 use crate::transition::Settlement;
 
 /// How long a released record is kept unless told: its fence, which the next
@@ -124,7 +125,7 @@ impl RecordRef {
         ask(&self.engine, async move |engine| {
             let limit = engine.limits.store_timeout;
             let audit = operators(&engine)?.audit(&id);
-            Ok(engine.store_call("audit", limit, audit).await?)
+            Ok(engine.store_call(StoreStep::Audit, limit, audit).await?)
         })
         .await
     }

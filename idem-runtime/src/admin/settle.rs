@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::identity::RecordId;
 use crate::record::{Note, Standing, State};
 use crate::store::{Seen, Settle, Written};
+use crate::telemetry::StoreStep;
 use crate::transition::Settlement;
 
 /// How a change by hand ended. Only [`Done`](Self::Done) has changed anything.
@@ -91,7 +92,7 @@ pub(super) async fn settle(engine: &Inner, order: Order) -> Result<Settled, Erro
     };
     let limit = engine.limits.store_timeout;
     let settled = operators(engine)?.settle(&request);
-    let written = engine.store_call("settle", limit, settled).await?;
+    let written = engine.store_call(StoreStep::Settle, limit, settled).await?;
     Ok(match written {
         Written::Done | Written::AlreadyDone => Settled::Done,
         Written::Gone => Settled::Gone,

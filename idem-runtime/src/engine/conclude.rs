@@ -9,7 +9,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::store::{Complete, MarkUnknown, Release, Written};
 use crate::sync::Arc;
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 /// What to tell the store about an attempt.
 #[derive(Debug, Clone)]
@@ -46,17 +46,17 @@ impl End {
         match self {
             Self::Complete(request) => {
                 engine
-                    .store_call("complete", limit, store.complete(request))
+                    .store_call(StoreStep::Complete, limit, store.complete(request))
                     .await
             }
             Self::Release(request) => {
                 engine
-                    .store_call("release", limit, store.release(request))
+                    .store_call(StoreStep::Release, limit, store.release(request))
                     .await
             }
             Self::Unknown(request) => {
                 engine
-                    .store_call("unknown", limit, store.mark_unknown(request))
+                    .store_call(StoreStep::Unknown, limit, store.mark_unknown(request))
                     .await
             }
         }

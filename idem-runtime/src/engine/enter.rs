@@ -22,7 +22,7 @@ use crate::record::{Claim, TombstoneReason};
 use crate::singleflight::{Follow, Landed, Lead, Part};
 use crate::store::{GiveBack, Holder, Reserve, Reserved, Takeover};
 use crate::sync::{Arc, AtomicU8, Notify, Ordering};
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 /// How a call comes in.
 #[derive(Debug)]
@@ -251,7 +251,7 @@ pub(crate) async fn ask(
             deadline.saturating_duration_since(Instant::now()),
         );
         let answer = engine
-            .store_call("reserve", limit, engine.store.reserve(&request))
+            .store_call(StoreStep::Reserve, limit, engine.store.reserve(&request))
             .await;
         let error = match answer {
             Ok(reserved) => {

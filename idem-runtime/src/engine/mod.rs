@@ -6,7 +6,6 @@ pub(crate) mod call;
 pub(crate) mod conclude;
 pub(crate) mod driver;
 mod enter;
-mod observe;
 mod operations;
 mod plain;
 mod reconcile;
@@ -44,7 +43,7 @@ use crate::policy::Ttl;
 use crate::singleflight::Flights;
 use crate::store::Store;
 use crate::sync::{Arc, AtomicBool, Notify, Ordering};
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 /// The longest time after which asking again is recommended while a holder
 /// renews its lease.
@@ -188,10 +187,24 @@ impl Inner {
         }
     }
 
+    /// Does work that the caller's cancellation does not reach. A panic of the
+    /// store's goes on in the caller.
+    pub(crate) async fn detached<T, W>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: Future<Output = T> + Send + 'static,
+    {
+        match self.spawn(async move { Some(work.await) }).await {
+            Spawned::Done(done) => Ok(done),
+            Spawned::Panicked(panic) => std::panic::resume_unwind(panic),
+            Spawned::Gone => Err(Error::ShuttingDown),
+        }
+    }
+
     /// Makes one store call with a bound, and measures it.
     pub(crate) async fn store_call<T>(
         &self,
-        step: &'static str,
+        step: StoreStep,
         limit: Duration,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, StepReason, StoreError, StoreErrorKind};
 use crate::store::{Capability, Holder, RecordStep, Step};
 use crate::sync::{Arc, Mutex, OnceCell, lock};
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 /// The codec of every step.
 pub(crate) const CODEC: &str = "json/1";
@@ -182,7 +182,7 @@ where
     let deadline = Instant::now() + limit;
     let mut number = 1;
     loop {
-        let error = match engine.store_call("step", limit, call()).await {
+        let error = match engine.store_call(StoreStep::Step, limit, call()).await {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };

@@ -5,7 +5,7 @@ use crate::clock::micros;
 use crate::error::{Error, StoreError};
 use crate::store::Sweep;
 use crate::sync::Arc;
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 const BATCH: u32 = 1_000;
 
@@ -27,7 +27,7 @@ impl Inner {
                 grace_us: micros(inner.limits.grace),
             };
             let limit = inner.limits.store_timeout;
-            let swept = inner.store_call("sweep", limit, inner.store.sweep(&request));
+            let swept = inner.store_call(StoreStep::Sweep, limit, inner.store.sweep(&request));
             Some(swept.await.map(|rows| {
                 telemetry::swept(rows);
                 Batch {

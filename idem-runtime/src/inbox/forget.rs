@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::Inbox;
 use crate::clock::{from_micros, micros};
-use crate::engine::{Engine, Inner, MAX_RETRY_AFTER, Spawned};
+use crate::engine::{Engine, Inner, MAX_RETRY_AFTER};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::identity::RecordId;
 use crate::record::{Note, Standing};
 use crate::store::{Seen, Settle, StoreAdmin, Written};
 use crate::sync::Arc;
+use crate::telemetry::StoreStep;
 use crate::transition::Settlement;
 
 /// How often a record may change between look and write.
@@ -73,12 +74,8 @@ impl<P> Inbox<P> {
             )
         })?;
         let inner = Arc::clone(&engine);
-        let forgotten = engine.spawn(async move { Some(forget(&inner, id, &note).await) });
-        match forgotten.await {
-            Spawned::Done(forgotten) => forgotten,
-            Spawned::Panicked(panic) => std::panic::resume_unwind(panic),
-            Spawned::Gone => Err(Error::ShuttingDown),
-        }
+        let forgotten = engine.detached(async move { forget(&inner, id, &note).await });
+        forgotten.await?
     }
 }
 
@@ -108,7 +105,7 @@ async fn forget(engine: &Inner, id: RecordId, note: &Note) -> Result<bool, Error
             note: note.clone(),
         };
         let limit = engine.limits.store_timeout;
-        let settled = engine.store_call("forget", limit, admin.settle(&request));
+        let settled = engine.store_call(StoreStep::Settle, limit, admin.settle(&request));
         match settled.await? {
             Written::Done | Written::AlreadyDone => return Ok(true),
             Written::Gone => return Ok(false),
@@ -128,7 +125,9 @@ async fn look(
     id: &RecordId,
 ) -> Result<Option<Seen>, StoreError> {
     let limit = engine.limits.store_timeout;
-    engine.store_call("look", limit, admin.get(id)).await
+    engine
+        .store_call(StoreStep::Look, limit, admin.get(id))
+        .await
 }
 
 /// What is left of the lease and the grace, as a delivery would be told.

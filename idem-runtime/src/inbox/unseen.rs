@@ -4,12 +4,13 @@ use serde::Serialize;
 
 use super::Inbox;
 use crate::clock::micros;
-use crate::engine::{Engine, Inner, Spawned};
+use crate::engine::{Engine, Inner};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::identity::RecordId;
 use crate::record::Standing;
 use crate::store::Standings;
 use crate::sync::Arc;
+use crate::telemetry::StoreStep;
 
 /// What [`Inbox::unseen`] found, each part in the order of the ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,25 +115,18 @@ struct Looked {
 /// within a store call's limit.
 async fn look(engine: &Engine, records: Vec<RecordId>) -> Result<Looked, Error> {
     let inner = Arc::clone(&engine.inner);
-    let asked = engine.inner.spawn(async move {
+    let asked = engine.inner.detached(async move {
         let mut looked = Looked {
             standings: Vec::with_capacity(records.len()),
             trips: 0,
         };
         for some in records.chunks(Standings::MOST) {
-            match look_at(&inner, some).await {
-                Ok(some) => looked.standings.extend(some),
-                Err(error) => return Some(Err(error)),
-            }
+            looked.standings.extend(look_at(&inner, some).await?);
             looked.trips += 1;
         }
-        Some(Ok(looked))
+        Ok::<_, StoreError>(looked)
     });
-    match asked.await {
-        Spawned::Done(looked) => Ok(looked?),
-        Spawned::Panicked(panic) => std::panic::resume_unwind(panic),
-        Spawned::Gone => Err(Error::ShuttingDown),
-    }
+    Ok(asked.await??)
 }
 
 async fn look_at(
@@ -145,7 +139,7 @@ async fn look_at(
     };
     let limit = engine.limits.store_timeout;
     let call = engine.store.standings(&request);
-    let standings = engine.store_call("standings", limit, call).await?;
+    let standings = engine.store_call(StoreStep::Standings, limit, call).await?;
     if standings.len() == records.len() {
         return Ok(standings);
     }

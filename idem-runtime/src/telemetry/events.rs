@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use super::names;
-use super::{TARGET, count};
+use super::{StoreStep, TARGET, count};
 use crate::engine::Limits;
 use crate::engine::attempt::AttemptState;
 use crate::engine::conclude::End;
@@ -211,7 +211,8 @@ pub(crate) fn not_recorded(state: &AttemptState, step: &'static str, error: &Sto
     );
 }
 
-pub(crate) fn store_call<T>(step: &'static str, took: Duration, answer: &Result<T, StoreError>) {
+pub(crate) fn store_call<T>(step: StoreStep, took: Duration, answer: &Result<T, StoreError>) {
+    let step = step.name();
     #[cfg(feature = "metrics")]
     metrics::histogram!(names::STORE_SECONDS, "step" => step).record(took);
     if let Err(error) = answer {

@@ -33,6 +33,7 @@ pub mod names;
 pub(crate) use self::call::{Watch, refusal};
 pub(crate) use self::events::*;
 pub(crate) use self::gauges::{begin, begin_operation, counts, describe, moved};
+pub(crate) use self::names::StoreStep;
 
 /// The target of every span and event.
 pub const TARGET: &str = "idem";

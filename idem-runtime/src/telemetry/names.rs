@@ -153,23 +153,60 @@ pub const ENDS: &[&str] = &[
     "not_recorded",
 ];
 
-/// What a store is asked for.
-pub const STEPS: &[&str] = &[
-    "reserve",
-    "complete",
-    "release",
-    "unknown",
-    "give_back",
-    "renew",
-    "step",
-    "sweep",
-    "count",
-    "list",
-    "look",
-    "settle",
-    "audit",
-    "forget",
-];
+macro_rules! steps {
+    ($($(#[$doc:meta])* $step:ident = $name:literal,)*) => {
+        /// What a store is asked for: the label `step`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum StoreStep {
+            $($(#[$doc])* $step,)*
+        }
+
+        impl StoreStep {
+            /// Returns the label's value.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$step => $name,)*
+                }
+            }
+        }
+
+        /// The values of the label `step`.
+        pub const STEPS: &[&str] = &[$($name,)*];
+    };
+}
+
+steps! {
+    /// Take a key, or learn what stands there.
+    Reserve = "reserve",
+    /// Record an answer.
+    Complete = "complete",
+    /// Say that nothing happened.
+    Release = "release",
+    /// Say that the outcome is in doubt.
+    Unknown = "unknown",
+    /// Undo a reservation whose body never began.
+    GiveBack = "give_back",
+    /// Extend leases.
+    Renew = "renew",
+    /// Keep or read a step of a body.
+    Step = "step",
+    /// Delete a batch of expired rows.
+    Sweep = "sweep",
+    /// Count records.
+    Count = "count",
+    /// Read a page of records.
+    List = "list",
+    /// Read one record.
+    Look = "look",
+    /// Change a record by hand, or as a probe found.
+    Settle = "settle",
+    /// Read what was changed so.
+    Audit = "audit",
+    /// Read where many records stand.
+    Standings = "standings",
+}
 
 const fn metric(
     name: &'static str,

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::{Inner, detached};
+use super::Inner;
 use crate::clock::micros;
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::identity::RecordId;
 use crate::record::Standing;
 use crate::store::{Page, Scan};
 use crate::sync::Arc;
+use crate::telemetry::StoreStep;
 
 const PAGE: u32 = 100;
 
@@ -70,12 +71,12 @@ impl Candidates {
             limit: PAGE,
         };
         let inner = Arc::clone(engine);
-        let scanned = detached(engine, async move {
+        let scanned = engine.detached(async move {
             let limit = inner.limits.store_timeout;
             match inner.store.admin() {
                 Some(admin) => {
                     let scanned = admin.scan(&request);
-                    Some(inner.store_call("list", limit, scanned).await)
+                    Some(inner.store_call(StoreStep::List, limit, scanned).await)
                 }
                 None => None,
             }

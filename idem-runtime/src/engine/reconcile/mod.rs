@@ -15,7 +15,6 @@ mod verdict;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::panic::resume_unwind;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +25,7 @@ use self::probe::ask;
 use self::take::take;
 use self::verdict::{Ended, Terms, settle};
 use super::call::is_name;
-use super::{Engine, Inner, Spawned};
+use super::{Engine, Inner};
 use crate::error::Error;
 use crate::policy::{Recovered, Ttl};
 use crate::sync::Arc;
@@ -266,18 +265,5 @@ impl Reconciled {
             Ended::Unknown => self.unknown += 1,
             Ended::Superseded => self.skipped += 1,
         }
-    }
-}
-
-/// Does work out of reach of the caller's cancellation.
-async fn detached<T, W>(engine: &Inner, work: W) -> Result<T, Error>
-where
-    T: Send + 'static,
-    W: Future<Output = T> + Send + 'static,
-{
-    match engine.spawn(async move { Some(work.await) }).await {
-        Spawned::Done(done) => Ok(done),
-        Spawned::Panicked(panic) => resume_unwind(panic),
-        Spawned::Gone => Err(Error::ShuttingDown),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use super::{Inner, detached};
+use super::Inner;
 use crate::clock::micros;
 use crate::codec::{Codec, Json};
 use crate::engine::attempt::Attempt;
@@ -14,7 +14,7 @@ use crate::record::{Claim, Record, State, UnknownReason};
 use crate::singleflight::FlightKey;
 use crate::store::{Holder, MarkUnknown, Reserve, Reserved, Takeover};
 use crate::sync::Arc;
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 /// Whether it is worth asking the store for this record; it decides again.
 pub(super) fn may_take(engine: &Inner, record: &Record, now_us: i64) -> bool {
@@ -38,9 +38,7 @@ pub(super) async fn take(
     let inner = Arc::clone(engine);
     // If the pass is gone when it is won, nobody takes it up, and dropping it
     // gives it back.
-    let taken = detached(engine, async move {
-        take_over(&inner, record, released_us).await
-    });
+    let taken = engine.detached(async move { take_over(&inner, record, released_us).await });
     Ok(taken.await??)
 }
 
@@ -84,7 +82,7 @@ async fn is_as_seen(engine: &Inner, record: &Record) -> Result<bool, StoreError>
         return Ok(false);
     };
     let limit = engine.limits.store_timeout;
-    let looked = engine.store_call("look", limit, admin.get(&record.id));
+    let looked = engine.store_call(StoreStep::Look, limit, admin.get(&record.id));
     let seen = looked.await?;
     Ok(seen
         .is_some_and(|seen| (seen.record.fence, seen.record.state) == (record.fence, record.state)))
@@ -109,7 +107,10 @@ async fn mark(engine: &Inner, record: &Record) -> Result<bool, StoreError> {
     };
     let limit = engine.limits.store_timeout;
     let marked = engine.store.mark_unknown(&request);
-    Ok(engine.store_call("unknown", limit, marked).await?.is_done())
+    Ok(engine
+        .store_call(StoreStep::Unknown, limit, marked)
+        .await?
+        .is_done())
 }
 
 /// The call that a record tells of itself: nobody has its arguments any more, but

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::{Inner, detached};
+use super::Inner;
 use crate::backoff;
 use crate::clock::micros;
 use crate::codec::{Codec, Json, Kept, keep_json};
@@ -16,7 +16,7 @@ use crate::policy::Ttl;
 use crate::record::{Note, Recorded, TombstoneReason};
 use crate::store::{Complete, Ending, Settle, StoreAdmin, Written};
 use crate::sync::Arc;
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 use crate::transition::Settlement;
 
 /// What is to be made of the record.
@@ -91,7 +91,7 @@ pub(super) async fn settle(
     let ended = match verdict {
         Verdict::Undecided => {
             let end = End::Unknown(state.mark_undecided());
-            let (answer, _) = detached(&engine, tell(attempt, end)).await?;
+            let (answer, _) = engine.detached(tell(attempt, end)).await?;
             told(answer, Ended::Unknown)
         }
         Verdict::Tombstone(reason) => {
@@ -100,20 +100,20 @@ pub(super) async fn settle(
                 ending: Ending::Tombstone(reason),
                 ttl_us: terms.done_us,
             });
-            let (answer, _) = detached(&engine, tell(attempt, end)).await?;
+            let (answer, _) = engine.detached(tell(attempt, end)).await?;
             told(answer, Ended::Done)
         }
         Verdict::Done(answer) => {
             let (done, note) = (Settlement::Done(answer), terms.found.clone());
             let settled = audited(attempt, done, terms.done_us, note);
-            let ended = detached(&engine, settled).await?.unwrap_or(Ended::Done);
+            let ended = engine.detached(settled).await?.unwrap_or(Ended::Done);
             telemetry::settled(&state, ended.end());
             ended
         }
         Verdict::NotDone => {
             let note = terms.not_found.clone();
             let settled = audited(attempt, Settlement::NotDone, terms.released_us, note);
-            let ended = detached(&engine, settled).await?.unwrap_or(Ended::NotDone);
+            let ended = engine.detached(settled).await?.unwrap_or(Ended::NotDone);
             telemetry::settled(&state, ended.end());
             ended
         }
@@ -176,7 +176,7 @@ async fn audited(
     let mut unconfirmed = false;
     for number in 1.. {
         let limit = engine.limits.store_timeout;
-        let settled = engine.store_call("settle", limit, admin.settle(&request));
+        let settled = engine.store_call(StoreStep::Settle, limit, admin.settle(&request));
         let error = match settled.await {
             Ok(Written::Done | Written::AlreadyDone) => {
                 attempt.end();
@@ -204,7 +204,7 @@ async fn audited(
 /// the fence, so that the next one is refused.
 async fn is_kept(engine: &Inner, admin: &dyn StoreAdmin, request: &Settle) -> bool {
     let limit = engine.limits.store_timeout;
-    let audit = engine.store_call("audit", limit, admin.audit(&request.id));
+    let audit = engine.store_call(StoreStep::Audit, limit, admin.audit(&request.id));
     let is_it = |entry: &crate::store::Audited| {
         entry.fence == request.fence
             && entry.became == request.settlement.code()

@@ -8,7 +8,7 @@ use crate::engine::attempt::AttemptState;
 use crate::error::StoreError;
 use crate::store::{GiveBack, MarkUnknown, Renewer, Written};
 use crate::sync::{Arc, Mutex, lock, oneshot};
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 pub(super) enum Goodbye {
     GiveBack {
@@ -54,10 +54,10 @@ impl Farewell {
         self.until_us = now_us.saturating_add(micros(self.until));
     }
 
-    pub(super) fn step(&self) -> &'static str {
+    pub(super) fn step(&self) -> StoreStep {
         match self.what {
-            Goodbye::GiveBack { .. } => "give_back",
-            Goodbye::Unknown(..) => "unknown",
+            Goodbye::GiveBack { .. } => StoreStep::GiveBack,
+            Goodbye::Unknown(..) => StoreStep::Unknown,
         }
     }
 

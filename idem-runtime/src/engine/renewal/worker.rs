@@ -12,7 +12,7 @@ use crate::panic::CatchPanic;
 use crate::record::{Claim, UnknownReason};
 use crate::store::{Lease, Renewer, Store};
 use crate::sync::{Arc, mpsc, oneshot, sleep, timeout};
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 
 /// The longest that one call to the store may take.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -226,7 +226,9 @@ impl Worker {
         let limit = self.one_try(shortest(states));
         let sent_us = self.now_us();
         let held = self
-            .call("renew", limit, async |renewer| renewer.renew(&leases).await)
+            .call(StoreStep::Renew, limit, async |renewer| {
+                renewer.renew(&leases).await
+            })
             .await?;
         if held.len() != states.len() {
             return Err(StoreError::new(
@@ -275,7 +277,7 @@ impl Worker {
     /// one failed.
     async fn call<T>(
         &mut self,
-        step: &'static str,
+        step: StoreStep,
         limit: Duration,
         operation: impl AsyncFnOnce(&mut dyn Renewer) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {

@@ -25,7 +25,7 @@ use crate::policy::{OnInProgress, OnUnknown};
 use crate::record::Claim;
 use crate::store::{Complete, Entrance, Holder, Reserve, Reserved, Transactional};
 use crate::sync::Arc;
-use crate::telemetry;
+use crate::telemetry::{self, StoreStep};
 use crate::transaction::{Savepoint, Session};
 
 /// A future that uses the caller's connection.
@@ -67,7 +67,10 @@ impl TxAttempt {
         fault::point("before-complete").await;
         let store = transactional(&self.engine)?;
         let call = store.complete_in(session.reborrow(), request);
-        let written = self.engine.store_call("complete", UNBOUNDED, call).await?;
+        let written = self
+            .engine
+            .store_call(StoreStep::Complete, UNBOUNDED, call)
+            .await?;
         if !written.is_done() {
             return Err(StoreError::new(
                 StoreErrorKind::Transient,
@@ -172,7 +175,7 @@ async fn reserve(
     for number in 1.. {
         fault::point("before-reserve").await;
         let call = store.reserve_in(session.reborrow(), &engine.instance, &request);
-        let entrance = engine.store_call("reserve", UNBOUNDED, call).await;
+        let entrance = engine.store_call(StoreStep::Reserve, UNBOUNDED, call).await;
         let again_after = match entrance.map_err(failed)? {
             Entrance::Answered(Reserved::Won(won)) => {
                 let holder = Holder {

@@ -1,10 +1,8 @@
 //! A look at the whole store, for gauges.
 
-use super::{Engine, Spawned};
-use crate::clock::micros;
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::store::{Count, Counts};
-use crate::sync::Arc;
+use crate::store::Counts;
 use crate::telemetry;
 
 impl Engine {
@@ -47,30 +45,7 @@ impl Engine {
     /// # Ok(()) }
     /// ```
     pub async fn observe_store(&self) -> Result<Counts, Error> {
-        if self.inner.store.admin().is_none() {
-            return Err(Error::misuse_at_start(
-                "the store has no side for operators, so its records cannot be counted; nothing was done",
-            ));
-        }
-        let request = Count {
-            grace_us: micros(self.inner.limits.grace),
-            finished: false,
-        };
-        let inner = Arc::clone(&self.inner);
-        let work = self.inner.spawn(async move {
-            let admin = inner.store.admin()?;
-            let limit = inner.limits.store_timeout;
-            Some(
-                inner
-                    .store_call("count", limit, admin.count(&request))
-                    .await,
-            )
-        });
-        let counts = match work.await {
-            Spawned::Done(counts) => counts?,
-            Spawned::Panicked(panic) => std::panic::resume_unwind(panic),
-            Spawned::Gone => return Err(Error::ShuttingDown),
-        };
+        let counts = self.admin()?.counts(false).await?;
         telemetry::counts(&counts);
         Ok(counts)
     }
