@@ -34,6 +34,8 @@ mod admin;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connections;
 mod finding;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod gather;
 mod memory;
 #[cfg(feature = "mysql")]
 pub mod mysql;

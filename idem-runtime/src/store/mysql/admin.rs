@@ -16,7 +16,7 @@ use crate::store::{Audited, Count, Counts, Page, Scan, Seen, Settle, StoreAdmin,
 impl MySqlStore {
     /// Asks for the store's time.
     async fn now_us(&self) -> Result<i64, StoreError> {
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let row = texts
             .query(&texts.statements.now)
             .bind(texts.clock_us())
@@ -33,7 +33,7 @@ impl MySqlStore {
         next: &Record,
         entry: &Audited,
     ) -> Result<bool, sqlx::Error> {
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         conn.execute("start transaction").await?;
         let swapped = texts.swap(seen, next).execute(&mut *conn).await?;
         if swapped.rows_affected() != 1 {
@@ -87,7 +87,7 @@ impl StoreAdmin for MySqlStore {
         // What changes after this look at the clock changes to a later time: it
         // still stands at this one.
         let now_us = self.now_us().await?;
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let lapsed_us = now_us.saturating_sub(request.grace_us);
         let (sql, at_us) = texts.statements.scan(request.standing, now_us, lapsed_us);
         let mut query = texts.query(&sql);
@@ -117,7 +117,7 @@ impl StoreAdmin for MySqlStore {
     }
 
     async fn audit(&self, id: &RecordId) -> Result<Vec<Audited>, StoreError> {
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let entries = texts
             .query(&texts.statements.audit)
             .bind(id.as_bytes().as_slice())
@@ -129,7 +129,7 @@ impl StoreAdmin for MySqlStore {
 
     async fn count(&self, request: &Count) -> Result<Counts, StoreError> {
         let now_us = self.now_us().await?;
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let lapsed_us = now_us.saturating_sub(request.grace_us);
         let open = texts
             .query(&texts.statements.count)

@@ -11,7 +11,7 @@ use crate::store::sql::{damaged, is_apart};
 use crate::sync::Ordering;
 
 pub(super) async fn check(store: &MySqlStore) -> Result<Vec<Finding>, StoreError> {
-    let (texts, statements) = (&store.texts, &store.texts.statements);
+    let (texts, statements) = (&store.link.texts, &store.link.texts.statements);
     let database = statements.database.as_deref();
     let asked_us = SystemClock.unix_us();
     let row = texts
@@ -48,8 +48,9 @@ pub(super) async fn check(store: &MySqlStore) -> Result<Vec<Finding>, StoreError
 
 async fn reads_uncommitted(store: &MySqlStore) -> Result<bool, StoreError> {
     let row = store
+        .link
         .texts
-        .query(store.texts.statements.isolation)
+        .query(store.link.texts.statements.isolation)
         .fetch_one(&store.pool)
         .await
         .map_err(|error| store_error(&error))?;

@@ -26,18 +26,21 @@ mod schema;
 mod standings;
 mod statements;
 mod steps;
+mod texts;
+mod together;
 mod within;
 
 use async_trait::async_trait;
-use sqlx::mysql::{MySql, MySqlArguments, MySqlPool, MySqlPoolOptions, MySqlRow};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+use sqlx::mysql::{MySql, MySqlPool, MySqlPoolOptions};
+use sqlx::{Executor as _, Row as _};
 
-use self::error::{is_conflict, is_duplicate, only_reads, store_error};
+use self::error::{is_conflict, only_reads, store_error};
 use self::statements::Statements;
+use self::texts::Texts;
+use self::together::{Completing, Link, Reserving};
 pub(crate) use self::within::in_session;
 use super::{
-    Capability, Complete, Ending, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
     Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::Clock;
@@ -46,7 +49,7 @@ use crate::fault;
 use crate::identity::RecordId;
 use crate::record::{Record, Standing};
 use crate::store::connections::Connections;
-use crate::store::sql::{damaged, write_elements};
+use crate::store::gather::Gather;
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::{Arc, AtomicI64, Ordering};
 use crate::transition;
@@ -57,18 +60,9 @@ use crate::transition;
 #[derive(Debug, Clone)]
 pub struct MySqlStore {
     pool: MySqlPool,
-    connections: Connections<MySql>,
-    texts: Arc<Texts>,
-}
-
-/// What statements are made of.
-#[derive(Debug)]
-struct Texts {
-    statements: Statements,
-    dialect: Dialect,
-    clock: Option<Arc<dyn Clock>>,
-    /// `max_allowed_packet` as it was last seen; 0 before that.
-    packet: AtomicI64,
+    link: Link,
+    reserving: Gather<Reserving>,
+    completing: Gather<Completing>,
 }
 
 /// Which server's statements are sent.
@@ -181,16 +175,13 @@ impl MySqlOptions {
             Some(dialect) => dialect,
             None => dialect_of(&pool).await?,
         };
-        Ok(MySqlStore {
-            pool,
-            connections,
-            texts: Arc::new(Texts {
-                statements: Statements::new(self.database.as_deref(), &self.prefix),
-                dialect,
-                clock: self.clock,
-                packet: AtomicI64::new(0),
-            }),
-        })
+        let texts = Texts {
+            statements: Statements::new(self.database.as_deref(), &self.prefix),
+            dialect,
+            clock: self.clock,
+            packet: AtomicI64::new(0),
+        };
+        Ok(MySqlStore::on(pool, connections, Arc::new(texts)))
     }
 }
 
@@ -260,6 +251,21 @@ impl MySqlStore {
         }
     }
 
+    fn on(pool: MySqlPool, connections: Connections<MySql>, texts: Arc<Texts>) -> Self {
+        let link = Link { connections, texts };
+        // `MySQL` does not tell of each row whether it was there.
+        let reserving = match link.texts.dialect {
+            Dialect::MariaDb => Gather::new(Reserving(link.clone())),
+            Dialect::MySql => Gather::apart(Reserving(link.clone())),
+        };
+        Self {
+            pool,
+            reserving,
+            completing: Gather::new(Completing(link.clone())),
+            link,
+        }
+    }
+
     /// Creates the schema or brings it up to date.
     ///
     /// # Concurrent calls
@@ -273,69 +279,21 @@ impl MySqlStore {
     /// If the user may not create tables, or the schema is newer than this
     /// version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        schema::migrate(&self.pool, &self.texts.statements).await
+        schema::migrate(&self.pool, &self.link.texts.statements).await
     }
 
     /// Returns the migrations as SQL, for people who run their own.
     #[must_use]
     pub fn schema_sql(&self) -> String {
-        schema::sql(&self.texts.statements)
-    }
-
-    /// `MariaDB`: in one trip. The outer error is the statement's.
-    async fn insert_returning(
-        &self,
-        request: &Reserve,
-    ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
-        let texts = &self.texts;
-        let query = texts
-            .insert(&texts.statements.reserve, Some(request.lease_us), request)
-            .bind(texts.clock_us());
-        let row = self.connections.fetch_one(query).await?;
-        Ok(
-            rows::found(&row).map(|(before, looked)| match &looked.record {
-                // The claim decides who owns it; the server's variable only tells a
-                // first request from a repeated one.
-                Some(record) if record.claim == request.claim && !before => {
-                    Inserted::Won(record.fence)
-                }
-                _ => Inserted::Found(looked),
-            }),
-        )
-    }
-
-    /// `MySQL`: by the error that the key is there.
-    async fn insert_or_select(
-        &self,
-        request: &Reserve,
-    ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
-        let texts = &self.texts;
-        let query = texts.insert(&texts.statements.insert, Some(request.lease_us), request);
-        let inserted = self.connections.execute(query).await;
-        match inserted {
-            // A server that does not tell the fence is asked for it.
-            Ok(done) if done.last_insert_id() == 0 => {
-                let row = self.find_row(&request.id).await?;
-                Ok(rows::found(&row).map(|(_, looked)| Inserted::Found(looked)))
-            }
-            Ok(done) => {
-                // A fresh fence is the time of the reservation.
-                let fence = i64::try_from(done.last_insert_id()).map_err(|_| damaged("fence"));
-                Ok(fence.map(Inserted::Won))
-            }
-            Err(error) if is_duplicate(&error) => {
-                let row = self.find_row(&request.id).await?;
-                Ok(rows::found(&row).map(|(_, looked)| Inserted::Found(looked)))
-            }
-            Err(error) => Err(error),
-        }
+        schema::sql(&self.link.texts.statements)
     }
 
     async fn pinned(&self) -> Result<Option<Meta>, StoreError> {
         let failed = |error: sqlx::Error| store_error(&error);
         let row = self
+            .link
             .texts
-            .query(&self.texts.statements.meta)
+            .query(&self.link.texts.statements.meta)
             .fetch_optional(&self.pool)
             .await
             .map_err(failed)?;
@@ -348,36 +306,15 @@ impl MySqlStore {
             secret_check: get(2)?.try_into().unwrap_or_default(),
         }))
     }
-
-    async fn find_row(&self, id: &RecordId) -> Result<MySqlRow, sqlx::Error> {
-        let query = self
-            .texts
-            .query(&self.texts.statements.find)
-            .bind(self.texts.clock_us())
-            .bind(id.as_bytes().as_slice());
-        self.connections.fetch_one(query).await
-    }
 }
 
 impl Rows for MySqlStore {
     async fn insert(&self, request: &Reserve) -> Result<Inserted, StoreError> {
-        let mut tries = Tries::new();
-        while tries.again().await {
-            let tried = match self.texts.dialect {
-                Dialect::MariaDb => self.insert_returning(request).await,
-                Dialect::MySql => self.insert_or_select(request).await,
-            };
-            match tried {
-                Ok(inserted) => return inserted,
-                Err(error) if is_conflict(&error) => {}
-                Err(error) => return Err(store_error(&error)),
-            }
-        }
-        Err(swap::in_the_way())
+        self.reserving.send(request).await
     }
 
     async fn find(&self, id: &RecordId) -> Result<Looked, StoreError> {
-        let row = self.find_row(id).await;
+        let row = self.link.find(id).await;
         let found = rows::found(&row.map_err(|error| store_error(&error))?);
         Ok(found?.1)
     }
@@ -385,85 +322,21 @@ impl Rows for MySqlStore {
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
         let swapped = async {
             if transition::begins_life(seen, next) {
-                self.connections.execute(self.texts.end_steps(seen)).await?;
+                self.link
+                    .connections
+                    .execute(self.link.texts.end_steps(seen))
+                    .await?;
             }
-            self.connections.execute(self.texts.swap(seen, next)).await
+            self.link
+                .connections
+                .execute(self.link.texts.swap(seen, next))
+                .await
         };
         match swapped.await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
         }
-    }
-}
-
-impl Texts {
-    fn query<'q>(&self, sql: &'q str) -> Query<'q, MySql, MySqlArguments> {
-        // Only validated names were filled into the texts.
-        sqlx::query(AssertSqlSafe(sql))
-    }
-
-    fn insert<'q>(
-        &self,
-        sql: &'q str,
-        lease_us: Option<i64>,
-        request: &'q Reserve,
-    ) -> Query<'q, MySql, MySqlArguments> {
-        self.query(sql)
-            .bind(request.id.as_bytes().as_slice())
-            .bind(request.operation.as_str())
-            .bind(request.label.as_ref().map(crate::record::Label::as_str))
-            .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
-            .bind(request.fingerprint.as_bytes().as_slice())
-            .bind(write_elements(&request.elements))
-            .bind(request.claim.as_bytes().as_slice())
-            .bind(lease_us)
-            .bind(
-                request
-                    .version
-                    .as_ref()
-                    .map(|version| version.as_bytes().to_vec()),
-            )
-            .bind(self.clock_us())
-    }
-
-    /// Binds a record, and the one that it is written over.
-    fn swap<'q>(&'q self, seen: &'q Record, next: &'q Record) -> Query<'q, MySql, MySqlArguments> {
-        rows::bind(self.query(&self.statements.swap), next)
-            .bind(next.id.as_bytes().as_slice())
-            .bind(seen.state.code())
-            .bind(seen.fence)
-            .bind(seen.claim.as_bytes().as_slice())
-            .bind(seen.lease_until_us)
-    }
-
-    /// Binds the end of an attempt.
-    fn complete<'q>(&'q self, request: &'q Complete) -> Query<'q, MySql, MySqlArguments> {
-        let (state, reason, answer) = match &request.ending {
-            Ending::Answer(answer) => (2_i16, None, Some(answer)),
-            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
-        };
-        let (holder, clock_us) = (&request.holder, self.clock_us());
-        self.query(&self.statements.complete)
-            .bind(answer.is_some_and(|answer| !answer.failed))
-            .bind(clock_us)
-            .bind(request.ttl_us)
-            .bind(clock_us)
-            .bind(request.ttl_us)
-            .bind(clock_us)
-            .bind(reason)
-            .bind(answer.map(|answer| answer.codec.as_str()))
-            .bind(answer.map(|answer| answer.failed))
-            .bind(answer.map(|answer| answer.bytes.as_slice()))
-            .bind(answer.map(|answer| answer.digest.as_slice()))
-            .bind(state)
-            .bind(holder.id.as_bytes().as_slice())
-            .bind(holder.claim.as_bytes().as_slice())
-            .bind(holder.fence)
-    }
-
-    fn clock_us(&self) -> Option<i64> {
-        self.clock.as_ref().map(|clock| clock.unix_us())
     }
 }
 
@@ -479,8 +352,9 @@ impl Store for MySqlStore {
         if let Some(pinned) = self.pinned().await? {
             return Ok(pinned);
         }
-        self.texts
-            .query(&self.texts.statements.pin)
+        self.link
+            .texts
+            .query(&self.link.texts.statements.pin)
             .bind(meta.format.as_str())
             .bind(meta.instance.as_slice())
             .bind(meta.secret_check.as_slice())
@@ -495,7 +369,7 @@ impl Store for MySqlStore {
     }
 
     fn largest_answer(&self) -> Option<usize> {
-        checks::largest_answer(self.texts.packet.load(Ordering::SeqCst))
+        checks::largest_answer(self.link.texts.packet.load(Ordering::SeqCst))
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
@@ -504,20 +378,15 @@ impl Store for MySqlStore {
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
         let holder = &request.holder;
-        match self.connections.execute(self.texts.complete(request)).await {
-            Ok(done) if done.rows_affected() == 1 => {
-                fault::point("complete-committed").await;
-                Ok(Written::Done)
-            }
-            Err(error) if !is_conflict(&error) => Err(store_error(&error)),
-            // Not this holder's any more, or done before: the record tells.
-            _ => {
-                swap::step(self, &holder.id, |current, now_us| {
-                    transition::complete(current, request, now_us)
-                })
-                .await
-            }
+        if self.completing.send(request).await? {
+            fault::point("complete-committed").await;
+            return Ok(Written::Done);
         }
+        // Not this holder's any more, or done before: the record tells.
+        swap::step(self, &holder.id, |current, now_us| {
+            transition::complete(current, request, now_us)
+        })
+        .await
     }
 
     async fn release(&self, request: &Release) -> Result<Written, StoreError> {
@@ -538,9 +407,10 @@ impl Store for MySqlStore {
         let mut tries = Tries::new();
         while tries.again().await {
             let swept = self
+                .link
                 .texts
-                .query(&self.texts.statements.sweep)
-                .bind(self.texts.clock_us())
+                .query(&self.link.texts.statements.sweep)
+                .bind(self.link.texts.clock_us())
                 .bind(request.grace_us)
                 .bind(i64::from(request.limit))
                 .execute(&self.pool)

@@ -33,11 +33,9 @@ impl MySqlRenewer {
             .connect_with(options)
             .await
             .map_err(|error| store_error(&error))?;
-        Ok(Self(MySqlStore {
-            connections: Connections::keeping(pool.clone(), 1, only_reads),
-            pool,
-            texts: std::sync::Arc::clone(&store.texts),
-        }))
+        let connections = Connections::keeping(pool.clone(), 1, only_reads);
+        let texts = std::sync::Arc::clone(&store.link.texts);
+        Ok(Self(MySqlStore::on(pool, connections, texts)))
     }
 }
 
@@ -68,7 +66,7 @@ impl MySqlRenewer {
     /// rows would not say which.
     async fn renew_batch(&self, leases: &[Lease]) -> Result<Vec<bool>, StoreError> {
         let failed = |error: sqlx::Error| store_error(&error);
-        let (store, texts) = (&self.0, &self.0.texts);
+        let (store, texts) = (&self.0, &self.0.link.texts);
         // In the order of their ids, so that two batches cannot block each other.
         let mut sorted: Vec<_> = leases.iter().collect();
         sorted.sort_by_key(|lease| lease.holder.id);
@@ -80,9 +78,19 @@ impl MySqlRenewer {
                 .bind(lease.lease_us);
         }
         let query = bind_holders(query, &sorted);
-        store.connections.execute(query).await.map_err(failed)?;
+        store
+            .link
+            .connections
+            .execute(query)
+            .await
+            .map_err(failed)?;
         let query = bind_holders(texts.query(&held).persistent(false), &sorted);
-        let rows = store.connections.fetch_all(query).await.map_err(failed)?;
+        let rows = store
+            .link
+            .connections
+            .fetch_all(query)
+            .await
+            .map_err(failed)?;
         let held: HashSet<(Vec<u8>, Vec<u8>, i64)> = rows
             .iter()
             .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)))

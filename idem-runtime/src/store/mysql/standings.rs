@@ -16,7 +16,7 @@ pub(super) async fn standings(
     if request.ids.is_empty() {
         return Ok(Vec::new());
     }
-    let texts = &store.texts;
+    let texts = &store.link.texts;
     let statement = texts.statements.standings(request.ids.len());
     // A full question comes again and is prepared once; others have a text of
     // their own for each length.
@@ -26,7 +26,7 @@ pub(super) async fn standings(
     for id in &request.ids {
         query = query.bind(id.as_bytes().as_slice());
     }
-    let found = store.connections.fetch_all(query).await;
+    let found = store.link.connections.fetch_all(query).await;
     let found = found.map_err(|error| store_error(&error))?;
     let mut stand = HashMap::with_capacity(found.len());
     for found in &found {

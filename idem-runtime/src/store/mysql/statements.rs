@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Dialect;
 use crate::record::Standing;
 
 /// The server's time, or a test's: one parameter.
@@ -46,6 +47,40 @@ macro_rules! insert {
 const RESERVE: &str = concat!(
     insert!(),
     " on duplicate key update id = if(@idem_found := 1, {records}.id, {records}.id) returning ",
+    now!(),
+    " as now, cast(@idem_found as signed) as found, ",
+    columns!()
+);
+
+/// A row of the next text: id, operation, label, scope, payload, elements, the
+/// time, claim, the time, lease, the time, version. The variable is set anew for
+/// each row.
+const FRESH: &str = concat!(
+    "(?, ?, ?, ?, ?, ?, if(@idem_found := 0, 0, 0), ",
+    now!(),
+    ", 1, ?, 0, false, ",
+    now!(),
+    " + ?, ",
+    now!(),
+    ", ?)"
+);
+
+/// `MariaDB`: what goes together does not wait for another session's lock. Each
+/// goes by itself then, so that one key whose transaction is open delays no
+/// other's call.
+macro_rules! no_wait {
+    () => {
+        "set statement innodb_lock_wait_timeout = 0 for "
+    };
+}
+
+/// `MariaDB`: the same for many keys.
+const RESERVE_MANY: &str = concat!(
+    no_wait!(),
+    "insert into {records} (id, operation, label, scope_digest, payload_digest, \
+       payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
+       started_us, version_running) values {rows} \
+     on duplicate key update id = if(@idem_found := 1, {records}.id, {records}.id) returning ",
     now!(),
     " as now, cast(@idem_found as signed) as found, ",
     columns!()
@@ -121,6 +156,31 @@ const COMPLETE: &str = concat!(
        lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
        reason = ?, codec = ?, failed = ?, answer = ?, answer_digest = ?, state = ? \
      where id = ? and claim = ? and fence = ? and state in (0, 4)"
+);
+
+/// The ends of many attempts: in each `{of}` are pairs of an id and its value,
+/// and at the end who holds what. Assignments of one table are made in the order
+/// in which they are written
+/// (<https://dev.mysql.com/doc/refman/8.4/en/update.html>), as above.
+const COMPLETE_MANY: &str = concat!(
+    "update {records} set \
+       version_applied = if(case id {of} end and version_running is not null \
+           and (version_applied is null or version_applied < version_running), \
+         version_running, version_applied), \
+       version_recorded = version_running, version_running = null, \
+       recorded_payload_digest = null, \
+       expires_us = if(",
+    now!(),
+    " > 9223372036854775807 - case id {of} end, null, ",
+    now!(),
+    " + case id {of} end), \
+       finished_us = ",
+    now!(),
+    ", \
+       lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
+       reason = case id {of} end, codec = case id {of} end, failed = case id {of} end, \
+       answer = case id {of} end, answer_digest = case id {of} end, state = case id {of} end \
+     where state in (0, 4) and (id, claim, fence) in ({holders})"
 );
 
 /// A batch of renewals; `{cases}` has the length of each lease.
@@ -268,6 +328,8 @@ pub(super) struct Statements {
     pub(super) find: String,
     pub(super) swap: String,
     pub(super) complete: String,
+    reserve_many: String,
+    complete_many: String,
     renew: String,
     held: String,
     pub(super) sweep: String,
@@ -334,6 +396,8 @@ impl Statements {
             find: fill(FIND),
             swap: fill(SWAP),
             complete: fill(COMPLETE),
+            reserve_many: fill(RESERVE_MANY),
+            complete_many: fill(COMPLETE_MANY),
             renew: fill(RENEW),
             held: fill(HELD),
             sweep: fill(SWEEP),
@@ -402,6 +466,24 @@ impl Statements {
     /// Returns the look at so many records, at least one.
     pub(super) fn standings(&self, ids: usize) -> String {
         self.standings.replace("{ids}", &vec!["?"; ids].join(", "))
+    }
+
+    /// Returns the reservation of so many keys.
+    pub(super) fn reserve_many(&self, keys: usize) -> String {
+        self.reserve_many
+            .replace("{rows}", &vec![FRESH; keys].join(", "))
+    }
+
+    /// Returns the end of so many attempts.
+    pub(super) fn complete_many(&self, dialect: Dialect, attempts: usize) -> String {
+        let of = "when ? then ? ".repeat(attempts);
+        let holders = vec!["(?, ?, ?)"; attempts].join(", ");
+        let text = self.complete_many.replace("{of}", &of);
+        let text = text.replace("{holders}", &holders);
+        match dialect {
+            Dialect::MariaDb => [no_wait!(), &text].concat(),
+            Dialect::MySql => text,
+        }
     }
 
     /// Returns the renewal of so many leases, and the look at who is held.

@@ -19,19 +19,20 @@ impl MySqlStore {
         let mut tries = Tries::new();
         while tries.again().await {
             let query = self
+                .link
                 .texts
-                .query(&self.texts.statements.step)
+                .query(&self.link.texts.statements.step)
                 .bind(step.label.as_bytes())
                 .bind(step.position)
                 .bind(step.basis.as_slice())
                 .bind(step.codec.as_str())
                 .bind(step.bytes.as_slice())
                 .bind(step.digest.as_slice())
-                .bind(self.texts.clock_us())
+                .bind(self.link.texts.clock_us())
                 .bind(holder.id.as_bytes().as_slice())
                 .bind(holder.claim.as_bytes().as_slice())
                 .bind(holder.fence);
-            match self.connections.execute(query).await {
+            match self.link.connections.execute(query).await {
                 Ok(done) if done.rows_affected() == 1 => return Ok(Written::Done),
                 Ok(_) => {}
                 // The guards held, and only this attempt has this fence.
@@ -50,12 +51,13 @@ impl MySqlStore {
 
     pub(super) async fn steps_of(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
         let query = self
+            .link
             .texts
-            .query(&self.texts.statements.steps)
+            .query(&self.link.texts.statements.steps)
             .bind(holder.id.as_bytes().as_slice())
             .bind(holder.claim.as_bytes().as_slice())
             .bind(holder.fence);
-        let found = self.connections.fetch_all(query).await;
+        let found = self.link.connections.fetch_all(query).await;
         let found = found.map_err(|error| store_error(&error))?;
         if found.is_empty() {
             return Ok(None);

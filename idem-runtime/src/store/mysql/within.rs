@@ -74,7 +74,7 @@ impl MySqlStore {
         instance: &[u8; 16],
         request: &Reserve,
     ) -> Result<Inserted, Failure> {
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let sql = match texts.dialect {
             Dialect::MariaDb => &texts.statements.reserve_in,
             Dialect::MySql => &texts.statements.insert_in,
@@ -122,9 +122,10 @@ impl MySqlStore {
         request: &Reserve,
     ) -> Result<Looked, Failure> {
         let row = self
+            .link
             .texts
-            .query(&self.texts.statements.look_in)
-            .bind(self.texts.clock_us())
+            .query(&self.link.texts.statements.look_in)
+            .bind(self.link.texts.clock_us())
             .bind(request.id.as_bytes().as_slice())
             .fetch_one(conn)
             .await?;
@@ -138,8 +139,9 @@ impl MySqlStore {
         instance: &[u8; 16],
     ) -> Result<StoreError, Failure> {
         let same = self
+            .link
             .texts
-            .query(&self.texts.statements.same)
+            .query(&self.link.texts.statements.same)
             .bind(instance.as_slice())
             .fetch_optional(conn)
             .await?;
@@ -185,10 +187,10 @@ impl Transactional for MySqlStore {
                 return Ok(Entrance::Answered(decision.reply));
             };
             if transition::begins_life(&seen, &next) {
-                let ended = self.texts.end_steps(&seen).execute(&mut *conn).await;
+                let ended = self.link.texts.end_steps(&seen).execute(&mut *conn).await;
                 ended.map_err(|error| in_session(&error))?;
             }
-            match self.texts.swap(&seen, &next).execute(&mut *conn).await {
+            match self.link.texts.swap(&seen, &next).execute(&mut *conn).await {
                 Ok(done) if done.rows_affected() == 1 => {
                     return Ok(Entrance::Answered(decision.reply));
                 }
@@ -209,6 +211,7 @@ impl Transactional for MySqlStore {
     ) -> Result<Written, StoreError> {
         let conn = connection(session)?;
         let done = self
+            .link
             .texts
             .complete(request)
             .execute(conn)

@@ -14,7 +14,7 @@ use crate::store::{Audited, Count, Counts, Page, Scan, Seen, Settle, StoreAdmin,
 impl PostgresStore {
     /// Asks for the store's time.
     async fn now_us(&self) -> Result<i64, StoreError> {
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let row = texts
             .query(&texts.statements.now)
             .bind(texts.clock_us())
@@ -32,7 +32,7 @@ impl AuditedRows for PostgresStore {
         next: &Record,
         entry: &Audited,
     ) -> Result<bool, StoreError> {
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let query = texts
             .bind_swap(&texts.statements.swap_audited, seen, next)
             .bind(entry.at_us)
@@ -50,7 +50,7 @@ impl StoreAdmin for PostgresStore {
         // What changes after this look at the clock changes to a later time: it
         // still stands at this one.
         let now_us = self.now_us().await?;
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let found = texts
             .query(&texts.statements.scan(request.standing))
             .bind(now_us)
@@ -76,7 +76,7 @@ impl StoreAdmin for PostgresStore {
     }
 
     async fn audit(&self, id: &RecordId) -> Result<Vec<Audited>, StoreError> {
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let entries = texts
             .query(&texts.statements.audit)
             .bind(id.as_bytes().as_slice())
@@ -88,7 +88,7 @@ impl StoreAdmin for PostgresStore {
 
     async fn count(&self, request: &Count) -> Result<Counts, StoreError> {
         let now_us = self.now_us().await?;
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let open = texts
             .query(&texts.statements.count)
             .bind(now_us.saturating_sub(request.grace_us))

@@ -26,18 +26,22 @@ mod schema;
 mod standings;
 mod statements;
 mod steps;
+mod texts;
+mod together;
 mod within;
 
 use async_trait::async_trait;
+use sqlx::Row as _;
 use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, Postgres};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Row as _};
 
 use self::error::{is_conflict, only_reads, store_error};
 use self::statements::Statements;
+use self::texts::Texts;
+use self::together::{Completing, Link, Reserving};
 pub(crate) use self::within::in_session;
 use super::{
-    Capability, Complete, Ending, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
+    Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
     Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::clock::{Clock, SystemClock};
@@ -46,7 +50,8 @@ use crate::fault;
 use crate::identity::RecordId;
 use crate::record::{Record, Standing};
 use crate::store::connections::Connections;
-use crate::store::sql::{damaged, is_apart, write_elements};
+use crate::store::gather::Gather;
+use crate::store::sql::{damaged, is_apart};
 use crate::store::swap::{self, Inserted, Looked, Rows, Tries};
 use crate::sync::Arc;
 use crate::transition;
@@ -57,16 +62,9 @@ use crate::transition;
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
     pool: PgPool,
-    connections: Connections<Postgres>,
-    texts: Arc<Texts>,
-}
-
-/// What statements are made of.
-#[derive(Debug)]
-struct Texts {
-    statements: Statements,
-    named: bool,
-    clock: Option<Arc<dyn Clock>>,
+    link: Link,
+    reserving: Gather<Reserving>,
+    completing: Gather<Completing>,
 }
 
 /// How to open a [`PostgresStore`].
@@ -162,15 +160,12 @@ impl PostgresOptions {
                 ));
             }
         }
-        Ok(PostgresStore {
-            pool,
-            connections,
-            texts: Arc::new(Texts {
-                statements: Statements::new(self.schema.as_deref(), &self.prefix),
-                named: self.named,
-                clock: self.clock,
-            }),
-        })
+        let texts = Texts {
+            statements: Statements::new(self.schema.as_deref(), &self.prefix),
+            named: self.named,
+            clock: self.clock,
+        };
+        Ok(PostgresStore::on(pool, connections, Arc::new(texts)))
     }
 }
 
@@ -215,6 +210,16 @@ impl PostgresStore {
         }
     }
 
+    fn on(pool: PgPool, connections: Connections<Postgres>, texts: Arc<Texts>) -> Self {
+        let link = Link { connections, texts };
+        Self {
+            pool,
+            reserving: Gather::new(Reserving(link.clone())),
+            completing: Gather::new(Completing(link.clone())),
+            link,
+        }
+    }
+
     /// Creates the schema or brings it up to date.
     ///
     /// # Concurrent calls
@@ -228,137 +233,46 @@ impl PostgresStore {
     /// If the user may not create tables, or the schema is newer than this
     /// version.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        schema::migrate(&self.pool, &self.texts.statements).await
+        schema::migrate(&self.pool, &self.link.texts.statements).await
     }
 
     /// Returns the migrations as SQL, for people who run their own.
     #[must_use]
     pub fn schema_sql(&self) -> String {
-        schema::sql(&self.texts.statements)
+        schema::sql(&self.link.texts.statements)
     }
 }
 
 impl Rows for PostgresStore {
     async fn insert(&self, request: &Reserve) -> Result<Inserted, StoreError> {
-        let mut tries = Tries::new();
-        while tries.again().await {
-            let query = self
-                .texts
-                .query(&self.texts.statements.reserve)
-                .bind(request.id.as_bytes().as_slice())
-                .bind(request.operation.as_str())
-                .bind(request.label.as_ref().map(crate::record::Label::as_str))
-                .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
-                .bind(request.fingerprint.as_bytes().as_slice())
-                .bind(write_elements(&request.elements))
-                .bind(request.claim.as_bytes().as_slice())
-                .bind(request.lease_us)
-                .bind(
-                    request
-                        .version
-                        .as_ref()
-                        .map(|version| version.as_bytes().to_vec()),
-                )
-                .bind(self.texts.clock_us());
-            match self.connections.fetch_one(query).await {
-                Ok(row) => {
-                    let (won, looked) = rows::found(&row)?;
-                    if let Some(fence) = won {
-                        return Ok(Inserted::Won(fence));
-                    }
-                    if looked.record.is_some() {
-                        return Ok(Inserted::Found(looked));
-                    }
-                }
-                Err(error) if is_conflict(&error) => {}
-                Err(error) => return Err(store_error(&error)),
-            }
-        }
-        Err(swap::in_the_way())
+        self.reserving.send(request).await
     }
 
     async fn find(&self, id: &RecordId) -> Result<Looked, StoreError> {
         let query = self
+            .link
             .texts
-            .query(&self.texts.statements.find)
+            .query(&self.link.texts.statements.find)
             .bind(id.as_bytes().as_slice())
-            .bind(self.texts.clock_us());
-        let row = self.connections.fetch_one(query).await;
+            .bind(self.link.texts.clock_us());
+        let row = self.link.connections.fetch_one(query).await;
         let found = rows::found(&row.map_err(|error| store_error(&error))?);
         Ok(found?.1)
     }
 
     async fn swap(&self, seen: &Record, next: &Record) -> Result<bool, StoreError> {
-        self.changed(self.texts.swap(seen, next)).await
+        self.changed(self.link.texts.swap(seen, next)).await
     }
 }
 
 impl PostgresStore {
     /// Sends a guarded write, and says whether the guards held.
     async fn changed(&self, query: Query<'_, Postgres, PgArguments>) -> Result<bool, StoreError> {
-        match self.connections.execute(query).await {
+        match self.link.connections.execute(query).await {
             Ok(done) => Ok(done.rows_affected() == 1),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(store_error(&error)),
         }
-    }
-}
-
-impl Texts {
-    fn query<'q>(&self, sql: &'q str) -> Query<'q, Postgres, PgArguments> {
-        // Only validated names were filled into the texts.
-        sqlx::query(AssertSqlSafe(sql)).persistent(self.named)
-    }
-
-    /// Writes a record over another one, whose steps are gone if that begins a
-    /// new life.
-    fn swap<'q>(&'q self, seen: &'q Record, next: &'q Record) -> Query<'q, Postgres, PgArguments> {
-        let statements = &self.statements;
-        let sql = if transition::begins_life(seen, next) {
-            &statements.swap_life
-        } else {
-            &statements.swap
-        };
-        self.bind_swap(sql, seen, next)
-    }
-
-    /// Binds a record, and the one that it is written over.
-    fn bind_swap<'q>(
-        &self,
-        sql: &'q str,
-        seen: &'q Record,
-        next: &'q Record,
-    ) -> Query<'q, Postgres, PgArguments> {
-        rows::bind(self.query(sql), next)
-            .bind(seen.state.code())
-            .bind(seen.fence)
-            .bind(seen.claim.as_bytes().as_slice())
-            .bind(seen.lease_until_us)
-    }
-
-    /// Binds the end of an attempt.
-    fn complete<'q>(&'q self, request: &'q Complete) -> Query<'q, Postgres, PgArguments> {
-        let (state, reason, answer) = match &request.ending {
-            Ending::Answer(answer) => (2_i16, None, Some(answer)),
-            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
-        };
-        let holder = &request.holder;
-        self.query(&self.statements.complete)
-            .bind(holder.id.as_bytes().as_slice())
-            .bind(holder.claim.as_bytes().as_slice())
-            .bind(holder.fence)
-            .bind(state)
-            .bind(request.ttl_us)
-            .bind(reason)
-            .bind(answer.map(|answer| answer.codec.as_str()))
-            .bind(answer.map(|answer| answer.failed))
-            .bind(answer.map(|answer| answer.bytes.as_slice()))
-            .bind(answer.map(|answer| answer.digest.as_slice()))
-            .bind(self.clock_us())
-    }
-
-    fn clock_us(&self) -> Option<i64> {
-        self.clock.as_ref().map(|clock| clock.unix_us())
     }
 }
 
@@ -370,8 +284,9 @@ impl Store for PostgresStore {
 
     async fn pin(&self, meta: &Meta) -> Result<Meta, StoreError> {
         let failed = |error: sqlx::Error| store_error(&error);
-        self.texts
-            .query(&self.texts.statements.pin)
+        self.link
+            .texts
+            .query(&self.link.texts.statements.pin)
             .bind(meta.format.as_str())
             .bind(meta.instance.as_slice())
             .bind(meta.secret_check.as_slice())
@@ -379,8 +294,9 @@ impl Store for PostgresStore {
             .await
             .map_err(failed)?;
         let row = self
+            .link
             .texts
-            .query(&self.texts.statements.meta)
+            .query(&self.link.texts.statements.meta)
             .fetch_one(&self.pool)
             .await
             .map_err(failed)?;
@@ -396,11 +312,12 @@ impl Store for PostgresStore {
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
         let asked_us = SystemClock.unix_us();
         let row = self
+            .link
             .texts
-            .query(&self.texts.statements.check)
-            .bind(self.texts.statements.records.as_str())
-            .bind(self.texts.clock_us())
-            .bind(self.texts.statements.newest.as_str())
+            .query(&self.link.texts.statements.check)
+            .bind(self.link.texts.statements.records.as_str())
+            .bind(self.link.texts.clock_us())
+            .bind(self.link.texts.statements.newest.as_str())
             .fetch_one(&self.pool)
             .await
             .map_err(|error| store_error(&error))?;
@@ -430,20 +347,15 @@ impl Store for PostgresStore {
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
         let holder = &request.holder;
-        match self.connections.execute(self.texts.complete(request)).await {
-            Ok(done) if done.rows_affected() == 1 => {
-                fault::point("complete-committed").await;
-                Ok(Written::Done)
-            }
-            Err(error) if !is_conflict(&error) => Err(store_error(&error)),
-            // Not this holder's any more, or done before: the record tells.
-            _ => {
-                swap::step(self, &holder.id, |current, now_us| {
-                    transition::complete(current, request, now_us)
-                })
-                .await
-            }
+        if self.completing.send(request).await? {
+            fault::point("complete-committed").await;
+            return Ok(Written::Done);
         }
+        // Not this holder's any more, or done before: the record tells.
+        swap::step(self, &holder.id, |current, now_us| {
+            transition::complete(current, request, now_us)
+        })
+        .await
     }
 
     async fn release(&self, request: &Release) -> Result<Written, StoreError> {
@@ -464,9 +376,10 @@ impl Store for PostgresStore {
         let mut tries = Tries::new();
         while tries.again().await {
             let swept = self
+                .link
                 .texts
-                .query(&self.texts.statements.sweep)
-                .bind(self.texts.clock_us())
+                .query(&self.link.texts.statements.sweep)
+                .bind(self.link.texts.clock_us())
                 .bind(request.grace_us)
                 .bind(i64::from(request.limit))
                 .execute(&self.pool)

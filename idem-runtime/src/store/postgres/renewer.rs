@@ -29,11 +29,9 @@ impl PostgresRenewer {
             .connect_with(options)
             .await
             .map_err(|error| store_error(&error))?;
-        Ok(Self(PostgresStore {
-            connections: Connections::keeping(pool.clone(), 1, only_reads),
-            pool,
-            texts: std::sync::Arc::clone(&store.texts),
-        }))
+        let connections = Connections::keeping(pool.clone(), 1, only_reads);
+        let texts = std::sync::Arc::clone(&store.link.texts);
+        Ok(Self(PostgresStore::on(pool, connections, texts)))
     }
 }
 
@@ -48,7 +46,7 @@ impl Renewer for PostgresRenewer {
             .collect();
         let fences: Vec<_> = leases.iter().map(|lease| lease.holder.fence).collect();
         let lengths: Vec<_> = leases.iter().map(|lease| lease.lease_us).collect();
-        let texts = &self.0.texts;
+        let texts = &self.0.link.texts;
         let query = texts
             .query(&texts.statements.renew)
             .bind(&ids)
@@ -56,7 +54,7 @@ impl Renewer for PostgresRenewer {
             .bind(&fences)
             .bind(&lengths)
             .bind(texts.clock_us());
-        let rows = self.0.connections.fetch_all(query).await;
+        let rows = self.0.link.connections.fetch_all(query).await;
         let rows = rows.map_err(|error| store_error(&error))?;
         let held: HashSet<Vec<u8>> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
         // The same record may be in a batch once with its holder and once with

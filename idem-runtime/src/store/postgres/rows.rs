@@ -34,6 +34,13 @@ pub(super) fn found(row: &PgRow) -> Result<(Option<i64>, Looked), StoreError> {
     Ok((row.try_get(1).map_err(|_| damaged("fence"))?, looked))
 }
 
+/// The id that a row of a reply to many is about.
+pub(super) fn asked(row: &PgRow) -> Result<RecordId, StoreError> {
+    const AT: usize = BEFORE + 28;
+    let id: Vec<u8> = row.try_get(AT).map_err(|_| damaged("id"))?;
+    Ok(RecordId::from_bytes(fixed(id, "id")?))
+}
+
 pub(super) fn record(row: &PgRow) -> Result<Record, StoreError> {
     let row = Columns(row);
     let digest = |at, what| -> Result<Option<[u8; 32]>, StoreError> {

@@ -12,13 +12,13 @@ pub(super) async fn standings(
     store: &PostgresStore,
     request: &Standings,
 ) -> Result<Vec<Option<Standing>>, StoreError> {
-    let texts = &store.texts;
+    let texts = &store.link.texts;
     let ids: Vec<&[u8]> = request.ids.iter().map(|id| &id.as_bytes()[..]).collect();
     let query = texts
         .query(&texts.statements.standings)
         .bind(ids)
         .bind(texts.clock_us());
-    let found = store.connections.fetch_all(query).await;
+    let found = store.link.connections.fetch_all(query).await;
     let found = found.map_err(|error| store_error(&error))?;
     let mut stand = HashMap::with_capacity(found.len());
     for found in &found {

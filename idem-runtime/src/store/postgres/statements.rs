@@ -101,6 +101,40 @@ const RESERVE: &str = concat!(
      left join {records} r on r.id = $1 and not exists (select 1 from ins)"
 );
 
+/// How long what goes together waits for another session's lock. Then each goes
+/// by itself, so that one key whose transaction is open delays no other's call.
+macro_rules! patience {
+    () => {
+        "set_config('lock_timeout', '50ms', true) as patience"
+    };
+}
+
+/// The same for many fresh keys, or what stands there. In the order of their
+/// ids, so that two of these cannot block each other.
+const RESERVE_MANY: &str = concat!(
+    "with c as materialized (select ",
+    now!("$10"),
+    " as now, ",
+    patience!(),
+    "), \
+     q as materialized (select * from unnest($1::bytea[], $2::text[], $3::text[], $4::bytea[], \
+       $5::bytea[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bytea[]) \
+       as q (id, operation, label, scope_digest, payload_digest, payload_elements, claim, \
+         lease_us, version_running)), \
+     ins as (insert into {records} (id, operation, label, scope_digest, payload_digest, \
+       payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
+       started_us, version_running) \
+       select q.id, q.operation, q.label, q.scope_digest, q.payload_digest, \
+         q.payload_elements, 0, c.now, 1, q.claim, 0, false, c.now + q.lease_us, c.now, \
+         q.version_running from c, q order by q.id \
+       on conflict (id) do nothing returning id, fence) \
+     select c.now, ins.fence as won, ",
+    columns!("r."),
+    ", q.id as asked \
+     from c cross join q left join ins on ins.id = q.id \
+     left join {records} r on r.id = q.id and ins.id is null"
+);
+
 /// The same inside of the caller's transaction, and without a lease. Whoever
 /// holds the lock of a key is the only transaction that writes it, so the insert
 /// waits for nobody. It is also guarded by the instance, and by the isolation,
@@ -168,22 +202,78 @@ const SWAP_AUDITED: &str = concat!(
      select id, $33, $29, $30, $34, $35, $36, $37 from changed"
 );
 
-/// The end of an attempt in one trip: the transition of the same name.
+/// What the end of an attempt sets: the transition of the same name. Of a row
+/// `r`, at the time `c.now`, to the values that follow.
+macro_rules! ended {
+    ($state:literal, $ttl:literal, $reason:literal, $codec:literal, $failed:literal,
+     $answer:literal, $digest:literal) => {
+        concat!(
+            "state = ",
+            $state,
+            ", finished_us = c.now, \
+             expires_us = case when c.now > 9223372036854775807 - ",
+            $ttl,
+            "::bigint then null else c.now + ",
+            $ttl,
+            "::bigint end, \
+             lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
+             reason = ",
+            $reason,
+            ", codec = ",
+            $codec,
+            ", failed = ",
+            $failed,
+            ", answer = ",
+            $answer,
+            ", answer_digest = ",
+            $digest,
+            ", version_recorded = r.version_running, version_running = null, \
+             recorded_payload_digest = null, \
+             version_applied = case when ",
+            $failed,
+            " = false and r.version_running is not null \
+                 and (r.version_applied is null or r.version_applied < r.version_running) \
+               then r.version_running else r.version_applied end"
+        )
+    };
+}
+
+/// The end of an attempt in one trip.
 const COMPLETE: &str = concat!(
     "with c as materialized (select ",
     now!("$11"),
-    " as now) \
-     update {records} r set state = $4, finished_us = c.now, \
-       expires_us = case when c.now > 9223372036854775807 - $5::bigint then null \
-                         else c.now + $5::bigint end, \
-       lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
-       reason = $6, codec = $7, failed = $8, answer = $9, answer_digest = $10, \
-       version_recorded = r.version_running, version_running = null, \
-       recorded_payload_digest = null, \
-       version_applied = case when $8 = false and r.version_running is not null \
-           and (r.version_applied is null or r.version_applied < r.version_running) \
-         then r.version_running else r.version_applied end \
-     from c where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state in (0, 4)"
+    " as now) update {records} r set ",
+    ended!("$4", "$5", "$6", "$7", "$8", "$9", "$10"),
+    " from c where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state in (0, 4)"
+);
+
+/// The ends of many attempts, and the ids of those that were their holders'.
+/// Locked in the order of their ids, so that neither another batch nor a renewal
+/// can block it for good.
+const COMPLETE_MANY: &str = concat!(
+    "with c as materialized (select ",
+    now!("$11"),
+    " as now, ",
+    patience!(),
+    "), \
+     q as materialized (select * from unnest($1::bytea[], $2::bytea[], $3::bigint[], \
+       $4::smallint[], $5::bigint[], $6::smallint[], $7::text[], $8::boolean[], $9::bytea[], \
+       $10::bytea[]) as q (id, claim, fence, state, ttl_us, reason, codec, failed, answer, \
+         answer_digest)), \
+     held as materialized (select r.id from c cross join q join {records} r on r.id = q.id \
+       and r.claim = q.claim and r.fence = q.fence where r.state in (0, 4) \
+       order by r.id for update of r) \
+     update {records} r set ",
+    ended!(
+        "q.state",
+        "q.ttl_us",
+        "q.reason",
+        "q.codec",
+        "q.failed",
+        "q.answer",
+        "q.answer_digest"
+    ),
+    " from c, q, held where r.id = held.id and q.id = held.id returning r.id"
 );
 
 /// Locked in the order of their ids, so that two batches cannot block each
@@ -317,6 +407,7 @@ pub(super) struct Statements {
     /// What tells this set from others in the same database.
     pub(super) place: String,
     pub(super) reserve: String,
+    pub(super) reserve_many: String,
     pub(super) reserve_in: String,
     pub(super) find: String,
     pub(super) swap: String,
@@ -325,6 +416,7 @@ pub(super) struct Statements {
     pub(super) step: String,
     pub(super) steps: String,
     pub(super) complete: String,
+    pub(super) complete_many: String,
     pub(super) renew: String,
     pub(super) sweep: String,
     pub(super) standings: String,
@@ -372,6 +464,7 @@ impl Statements {
             newest: quoted("steps"),
             place: quoted(""),
             reserve: fill(RESERVE),
+            reserve_many: fill(RESERVE_MANY),
             reserve_in: fill(RESERVE_IN),
             find: fill(FIND),
             swap: fill(SWAP),
@@ -380,6 +473,7 @@ impl Statements {
             step: fill(STEP),
             steps: fill(STEPS),
             complete: fill(COMPLETE),
+            complete_many: fill(COMPLETE_MANY),
             renew: fill(RENEW),
             sweep: fill(SWEEP),
             standings: fill(STANDINGS),

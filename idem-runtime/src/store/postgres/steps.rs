@@ -17,8 +17,9 @@ impl PostgresStore {
         let mut tries = Tries::new();
         while tries.again().await {
             let query = self
+                .link
                 .texts
-                .query(&self.texts.statements.step)
+                .query(&self.link.texts.statements.step)
                 .bind(holder.id.as_bytes().as_slice())
                 .bind(holder.claim.as_bytes().as_slice())
                 .bind(holder.fence)
@@ -28,8 +29,8 @@ impl PostgresStore {
                 .bind(step.codec.as_str())
                 .bind(step.bytes.as_slice())
                 .bind(step.digest.as_slice())
-                .bind(self.texts.clock_us());
-            let row = match self.connections.fetch_one(query).await {
+                .bind(self.link.texts.clock_us());
+            let row = match self.link.connections.fetch_one(query).await {
                 Ok(row) => row,
                 Err(error) if is_conflict(&error) => continue,
                 Err(error) => return Err(store_error(&error)),
@@ -51,12 +52,13 @@ impl PostgresStore {
 
     pub(super) async fn steps_of(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
         let query = self
+            .link
             .texts
-            .query(&self.texts.statements.steps)
+            .query(&self.link.texts.statements.steps)
             .bind(holder.id.as_bytes().as_slice())
             .bind(holder.claim.as_bytes().as_slice())
             .bind(holder.fence);
-        let found = self.connections.fetch_all(query).await;
+        let found = self.link.connections.fetch_all(query).await;
         let found = found.map_err(|error| store_error(&error))?;
         if found.is_empty() {
             return Ok(None);

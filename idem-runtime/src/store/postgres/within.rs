@@ -68,7 +68,7 @@ impl Transactional for PostgresStore {
         request: &Reserve,
     ) -> Result<Entrance, StoreError> {
         let conn = connection(session)?;
-        let texts = &self.texts;
+        let texts = &self.link.texts;
         let failed = |error: sqlx::Error| in_session(&error);
         let mut tries = Tries::new();
         while tries.again().await {
@@ -138,6 +138,7 @@ impl Transactional for PostgresStore {
     ) -> Result<Written, StoreError> {
         let conn = connection(session)?;
         let done = self
+            .link
             .texts
             .complete(request)
             .execute(conn)

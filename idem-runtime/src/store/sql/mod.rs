@@ -1,8 +1,12 @@
 //! What the rows of the stores on servers and in files have in common.
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod ended;
 #[cfg(feature = "_sql")]
 mod pages;
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(in crate::store) use self::ended::Ended;
 #[cfg(feature = "_sql")]
 pub(in crate::store) use self::pages::{behind, counts, page, to_read};
 #[cfg(any(feature = "postgres", feature = "mysql"))]

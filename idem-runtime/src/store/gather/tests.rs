@@ -1,0 +1,322 @@
+use std::pin::Pin;
+
+use tokio::sync::mpsc;
+
+use super::*;
+
+type Outcome = Result<Replies<u8>, StoreError>;
+
+/// A trip under way, as the test sees it: what was sent, and how it ends.
+struct Sent {
+    keys: Vec<u8>,
+    end: oneshot::Sender<Outcome>,
+}
+
+impl Sent {
+    /// Answers each with its own key.
+    fn answer(self) {
+        let replies = self.keys.iter().map(|key| Ok(*key)).collect();
+        self.end.send(Ok(Replies::Each(replies))).ok();
+    }
+}
+
+struct Fake(mpsc::UnboundedSender<Sent>);
+
+impl Fake {
+    async fn go(&self, keys: Vec<u8>) -> Outcome {
+        let (end, ended) = oneshot::channel();
+        self.0.send(Sent { keys, end }).ok();
+        ended.await.unwrap_or_else(|_| Err(cut_off()))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Key(RecordId);
+
+impl Key {
+    fn of(key: u8) -> Self {
+        Self(RecordId::from_bytes([key; 32]))
+    }
+
+    fn number(self) -> u8 {
+        self.0.as_bytes()[0]
+    }
+}
+
+impl Trip for Fake {
+    type Request = Key;
+    type Reply = u8;
+
+    fn key(request: &Key) -> &RecordId {
+        &request.0
+    }
+
+    fn bytes(request: &Key) -> usize {
+        // Those above 200 are large.
+        if request.number() > 200 {
+            MOST_BYTES
+        } else {
+            1
+        }
+    }
+
+    async fn alone(&self, request: &Key) -> Result<u8, StoreError> {
+        match self.go(vec![request.number()]).await? {
+            Replies::Each(mut replies) => replies.pop().unwrap_or_else(|| Err(cut_off())),
+            Replies::Refused => Err(StoreError::new(StoreErrorKind::Permanent, "refused")),
+        }
+    }
+
+    async fn together(&self, requests: &[Key]) -> Outcome {
+        self.go(requests.iter().map(|key| key.number()).collect())
+            .await
+    }
+}
+
+type Sending = Pin<Box<dyn Future<Output = Result<u8, StoreError>> + Send>>;
+
+struct Scene {
+    gather: Gather<Fake>,
+    sent: mpsc::UnboundedReceiver<Sent>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (sender, sent) = mpsc::unbounded_channel();
+        let gather = Gather::new(Fake(sender));
+        Self { gather, sent }
+    }
+
+    /// Sends, up to where it waits.
+    async fn send(&self, key: u8) -> Sending {
+        let gather = self.gather.clone();
+        let mut sending: Sending = Box::pin(async move { gather.send(&Key::of(key)).await });
+        let polled = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+        sending
+    }
+
+    /// Sends the first of the numbers, which take all lanes.
+    async fn fill(&mut self) -> Vec<(Sending, Sent)> {
+        let mut full = Vec::new();
+        for key in (100..).take(LANES) {
+            let sending = self.send(key).await;
+            let sent = self.next().await;
+            assert_eq!(sent.keys, [key], "while a lane is free, alone and at once");
+            full.push((sending, sent));
+        }
+        full
+    }
+
+    async fn next(&mut self) -> Sent {
+        self.sent
+            .recv()
+            .await
+            .expect("the sender lives in `gather`")
+    }
+}
+
+#[tokio::test]
+async fn what_waits_goes_together_when_a_lane_is_free() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let waiting = [
+        scene.send(1).await,
+        scene.send(2).await,
+        scene.send(3).await,
+    ];
+    assert!(scene.sent.try_recv().is_err(), "nothing goes before");
+    let (first, sent) = full.remove(0);
+    sent.answer();
+    assert_eq!(first.await, Ok(100));
+    let together = scene.next().await;
+    assert_eq!(together.keys, [1, 2, 3]);
+    together.answer();
+    for (sending, key) in waiting.into_iter().zip(1..) {
+        assert_eq!(sending.await, Ok(key), "to each its own");
+    }
+}
+
+#[tokio::test]
+async fn requests_for_one_key_go_one_after_the_other() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let _waiting = [
+        scene.send(1).await,
+        scene.send(1).await,
+        scene.send(2).await,
+        scene.send(1).await,
+    ];
+    let (_first, sent) = full.remove(0);
+    sent.answer();
+    drop(_first.await);
+    for keys in [vec![1, 2], vec![1], vec![1]] {
+        let sent = scene.next().await;
+        assert_eq!(sent.keys, keys);
+        sent.answer();
+    }
+}
+
+#[tokio::test]
+async fn what_is_large_goes_by_itself_and_no_trip_is_longer_than_the_most() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let mut waiting = Vec::new();
+    for key in (1..70).chain([201, 202]) {
+        waiting.push(scene.send(key).await);
+    }
+    let (first, sent) = full.remove(0);
+    sent.answer();
+    first.await.unwrap();
+    let mut sizes = Vec::new();
+    for _ in 0..4 {
+        let sent = scene.next().await;
+        sizes.push(sent.keys.len());
+        sent.answer();
+    }
+    assert_eq!(sizes, [MOST, 69 - MOST, 1, 1]);
+}
+
+#[tokio::test]
+async fn what_the_server_refused_together_goes_by_itself() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let good = scene.send(1).await;
+    let bad = scene.send(2).await;
+    let (first, sent) = full.remove(0);
+    sent.answer();
+    first.await.unwrap();
+    let together = scene.next().await;
+    assert_eq!(together.keys, [1, 2]);
+    together.end.send(Ok(Replies::Refused)).ok();
+    let apart = [scene.next().await, scene.next().await];
+    for sent in apart {
+        match sent.keys.as_slice() {
+            [1] => sent.answer(),
+            _ => drop(sent.end.send(Ok(Replies::Refused))),
+        }
+    }
+    assert_eq!(
+        good.await,
+        Ok(1),
+        "what is wrong with another is not its own"
+    );
+    assert_eq!(bad.await.unwrap_err().kind(), StoreErrorKind::Permanent);
+}
+
+#[tokio::test]
+async fn one_that_waits_apart_holds_up_nobody() {
+    let mut scene = Scene::new();
+    let full = scene.fill().await;
+    let _stuck = [scene.send(1).await, scene.send(2).await];
+    let mut ends = full.into_iter();
+    let (first, sent) = ends.next().unwrap();
+    sent.answer();
+    first.await.unwrap();
+    scene.next().await.end.send(Ok(Replies::Refused)).ok();
+    // Neither is answered, and the lane is free all the same.
+    let _apart = [scene.next().await, scene.next().await];
+    let next = scene.send(3).await;
+    let sent = scene.next().await;
+    assert_eq!(sent.keys, [3]);
+    sent.answer();
+    assert_eq!(next.await, Ok(3));
+}
+
+#[tokio::test]
+async fn an_error_on_the_way_is_everybodys() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let waiting = [scene.send(1).await, scene.send(2).await];
+    let (first, sent) = full.remove(0);
+    sent.answer();
+    first.await.unwrap();
+    let lost = || StoreError::new(StoreErrorKind::Transient, "lost").ambiguous();
+    scene.next().await.end.send(Err(lost())).ok();
+    for sending in waiting {
+        assert_eq!(sending.await, Err(lost()));
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_before_it_is_sent_is_not_sent() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let stays = scene.send(1).await;
+    drop(scene.send(2).await);
+    let (first, sent) = full.remove(0);
+    sent.answer();
+    first.await.unwrap();
+    let sent = scene.next().await;
+    assert_eq!(sent.keys, [1]);
+    sent.answer();
+    assert_eq!(stays.await, Ok(1));
+}
+
+#[tokio::test]
+async fn whoever_is_cut_off_leaves_the_lane_to_those_who_wait() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let waits = scene.send(1).await;
+    drop(full.remove(0));
+    let sent = scene.next().await;
+    assert_eq!(sent.keys, [1]);
+    sent.answer();
+    assert_eq!(waits.await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_trip_goes_on_for_those_who_stay_and_ends_when_all_have_left() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let (leaves, stays) = (scene.send(1).await, scene.send(2).await);
+    let (first, sent) = full.remove(0);
+    sent.answer();
+    first.await.unwrap();
+    let mut together = scene.next().await;
+    drop(leaves);
+    // One more trip of the other lane's, so that the task has seen it leave.
+    let (other, sent) = full.remove(0);
+    sent.answer();
+    other.await.unwrap();
+    assert!(!together.end.is_closed(), "one still waits");
+    drop(stays);
+    together.end.closed().await;
+    // And the lanes are free again.
+    scene.fill().await;
+}
+
+#[tokio::test]
+async fn a_runtime_that_ends_cuts_its_trip_off_and_nobody_elses() {
+    let mut scene = Scene::new();
+    let mut full = scene.fill().await;
+    let theirs = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    let gather = scene.gather.clone();
+    let (queued, is_queued) = oneshot::channel();
+    theirs.spawn(async move {
+        let key = Key::of(1);
+        let mut sending = Box::pin(gather.send(&key));
+        let polled = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_pending())).await;
+        queued.send(polled).ok();
+        drop(sending.await);
+    });
+    assert_eq!(is_queued.await, Ok(true));
+    let ours = scene.send(2).await;
+    let (first, sent) = full.remove(0);
+    sent.answer();
+    first.await.unwrap();
+    // It goes in their runtime, whose request was first.
+    let together = scene.next().await;
+    assert_eq!(together.keys, [1, 2]);
+    theirs.shutdown_background();
+    let cut = ours.await.unwrap_err();
+    assert!(cut.is_ambiguous(), "{cut:?}");
+    // Whoever sends next finds a lane.
+    let again = scene.send(2).await;
+    let sent = scene.next().await;
+    sent.answer();
+    assert_eq!(again.await, Ok(2));
+}
