@@ -1,17 +1,17 @@
 //! Requests that arrive together travel together.
 //!
-//! A request is sent at once, by itself and by its caller, while a lane is free.
-//! What arrives while all are taken waits, and goes together when the first one
-//! comes back: no timer, and no delay without load. A server then has one
-//! statement, one commit and one flush for many.
+//! Whoever sends first takes a lane, and leaves with all who were ready at the
+//! same moment. What arrives while all lanes are taken waits, and goes together
+//! when one comes back: no timer, and no delay without load. A server then has
+//! one statement, one commit and one flush for many.
 //!
 //! Each caller gets its own truth. Together go only requests for different
 //! keys, each with a reply of its own. If the server refuses what went
 //! together, all of it is sent again one by one, so that whatever is wrong with
 //! one of them is told to that one: stores take every request twice.
 //!
-//! Whoever sends for others is a task, which no caller cuts off by leaving, and
-//! which ends when all have left.
+//! A lane is a task: no caller cuts off the others by leaving, or holds them up
+//! by not being polled. A trip ends when all who wait for it have left.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
@@ -23,11 +23,11 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
 use crate::sync::{Arc, Mutex, lock, oneshot};
 
-/// How many statements of one kind are under way. One would make a caller wait
-/// for up to two trips; more make what goes together smaller.
-const LANES: usize = 2;
+/// How many trips of one kind are under way. With one, every caller would wait
+/// for up to two trips; the more there are, the fewer go together.
+const LANES: usize = 8;
 /// The most requests that go together.
-pub(super) const MOST: usize = 64;
+const MOST: usize = 64;
 /// The most bytes that go together: what is larger goes by itself.
 const MOST_BYTES: usize = 256 * 1024;
 
@@ -73,14 +73,16 @@ struct Shared<T: Trip> {
 
 struct Line<T: Trip> {
     under_way: usize,
+    /// Whether one of these has not left yet.
+    is_boarding: bool,
     waiting: VecDeque<Waiting<T>>,
 }
 
 struct Waiting<T: Trip> {
     request: T::Request,
     reply: oneshot::Sender<Result<T::Reply, StoreError>>,
-    /// Where its caller is, who may be the one to go on.
-    runtime: Handle,
+    /// Where its caller is; none if that has no runtime.
+    runtime: Option<Handle>,
 }
 
 impl<T: Trip> Clone for Gather<T> {
@@ -97,13 +99,19 @@ impl<T: Trip> std::fmt::Debug for Gather<T> {
 
 impl<T: Trip> Gather<T> {
     pub(super) fn new(trip: T) -> Self {
-        Self::with(trip, LANES)
+        Self::with(
+            trip,
+            std::env::var("LANES")
+                .ok()
+                .and_then(|l| l.parse().ok())
+                .unwrap_or(LANES),
+        )
     }
 
     /// Sends each request by itself.
     #[cfg(feature = "mysql")]
     pub(super) fn apart(trip: T) -> Self {
-        Self::with(trip, usize::MAX)
+        Self::with(trip, 0)
     }
 
     fn with(trip: T, lanes: usize) -> Self {
@@ -112,6 +120,7 @@ impl<T: Trip> Gather<T> {
             lanes,
             line: Mutex::new(Line {
                 under_way: 0,
+                is_boarding: false,
                 waiting: VecDeque::new(),
             }),
         }))
@@ -123,63 +132,53 @@ impl<T: Trip> Gather<T> {
     /// Dropped while it waits, it is not sent. Later, the server may have done
     /// it.
     pub(super) async fn send(&self, request: &T::Request) -> Result<T::Reply, StoreError> {
-        match self.enter(request) {
-            Turn::Now(lane) => {
-                let reply = self.0.trip.alone(request).await;
-                drop(lane);
-                reply
-            }
-            Turn::Later(reply) => reply.await.map_err(|_| cut_off())?,
+        if self.0.lanes == 0 {
+            return self.0.trip.alone(request).await;
         }
+        let (reply, later) = oneshot::channel();
+        self.enter(Waiting {
+            request: request.clone(),
+            reply,
+            runtime: Handle::try_current().ok(),
+        });
+        later.await.map_err(|_| cut_off())?
     }
 
-    fn enter(&self, request: &T::Request) -> Turn<T> {
+    fn enter(&self, waiting: Waiting<T>) {
+        let runtime = waiting.runtime.clone();
         let mut line = lock(&self.0.line);
-        match Handle::try_current() {
-            Ok(runtime) if line.under_way >= self.0.lanes => {
-                let (reply, later) = oneshot::channel();
-                line.waiting.push_back(Waiting {
-                    request: request.clone(),
-                    reply,
-                    runtime,
-                });
-                Turn::Later(later)
-            }
-            _ => {
-                line.under_way += 1;
-                Turn::Now(Lane(Arc::clone(&self.0)))
-            }
+        line.waiting.push_back(waiting);
+        if line.is_boarding || line.under_way >= self.0.lanes {
+            return;
         }
-    }
-}
-
-enum Turn<T: Trip> {
-    Now(Lane<T>),
-    Later(oneshot::Receiver<Result<T::Reply, StoreError>>),
-}
-
-/// A lane in use. However its trip ends, those who wait go on.
-struct Lane<T: Trip>(Arc<Shared<T>>);
-
-impl<T: Trip> Drop for Lane<T> {
-    fn drop(&mut self) {
-        let next = {
-            let mut line = lock(&self.0.line);
-            let next = line.next();
-            if next.is_empty() {
-                line.under_way -= 1;
-            }
-            next
-        };
-        if let Some(first) = next.first() {
-            let lane = Self(Arc::clone(&self.0));
-            let runtime = first.runtime.clone();
-            runtime.spawn(carry(lane, next));
-        }
+        line.board(&self.0, runtime);
     }
 }
 
 impl<T: Trip> Line<T> {
+    /// Takes a lane.
+    fn board(&mut self, shared: &Arc<Shared<T>>, runtime: Option<Handle>) {
+        self.under_way += 1;
+        self.is_boarding = true;
+        let lane = Lane {
+            shared: Arc::clone(shared),
+            is_boarding: true,
+            is_over: false,
+        };
+        match runtime {
+            Some(runtime) => drop(runtime.spawn(drive(lane))),
+            // Nobody can go on: whoever waits is told so.
+            None => self.give_up(lane),
+        }
+    }
+
+    fn give_up(&mut self, mut lane: Lane<T>) {
+        lane.is_over = true;
+        self.is_boarding = false;
+        self.under_way -= 1;
+        self.waiting.clear();
+    }
+
     /// Takes who goes next: the first ones, of different keys, that still wait.
     fn next(&mut self) -> Vec<Waiting<T>> {
         let mut next = Vec::new();
@@ -210,14 +209,73 @@ impl<T: Trip> Line<T> {
     }
 }
 
+/// A lane in use.
+struct Lane<T: Trip> {
+    shared: Arc<Shared<T>>,
+    is_boarding: bool,
+    is_over: bool,
+}
+
+impl<T: Trip> Lane<T> {
+    /// Takes who goes next; if there is nobody, the lane is free.
+    fn next(&mut self) -> Vec<Waiting<T>> {
+        let mut line = lock(&self.shared.line);
+        if std::mem::take(&mut self.is_boarding) {
+            line.is_boarding = false;
+        }
+        let next = line.next();
+        if next.is_empty() {
+            self.is_over = true;
+            line.under_way -= 1;
+        }
+        next
+    }
+}
+
+impl<T: Trip> Drop for Lane<T> {
+    /// Cut off, with its runtime: those who wait go on elsewhere.
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let mut line = lock(&self.shared.line);
+        line.under_way -= 1;
+        if self.is_boarding {
+            line.is_boarding = false;
+        }
+        // Theirs may be the runtime that ends: then this happens again, for one
+        // less.
+        line.waiting.retain(|waiting| !waiting.reply.is_closed());
+        if let Some(first) = line.waiting.front()
+            && !line.is_boarding
+        {
+            let runtime = first.runtime.clone();
+            line.board(&self.shared, runtime);
+        }
+    }
+}
+
+/// Goes, again and again, while somebody waits.
+async fn drive<T: Trip>(mut lane: Lane<T>) {
+    // Those who are ready too, such as all that have just been answered
+    // together, come along.
+    tokio::task::yield_now().await;
+    loop {
+        let next = lane.next();
+        if next.is_empty() {
+            return;
+        }
+        carry(&lane.shared, next).await;
+    }
+}
+
 /// Sends what goes together, for as long as somebody waits for it.
-async fn carry<T: Trip>(lane: Lane<T>, mut all: Vec<Waiting<T>>) {
+async fn carry<T: Trip>(shared: &Arc<Shared<T>>, mut all: Vec<Waiting<T>>) {
     let requests: Vec<_> = all.iter().map(|waiting| waiting.request.clone()).collect();
-    let trip = &lane.0.trip;
     let sent = async {
         match requests.as_slice() {
-            [request] => Ok(Replies::Each(vec![trip.alone(request).await])),
-            requests => trip.together(requests).await,
+            [request] => Ok(Replies::Each(vec![shared.trip.alone(request).await])),
+            requests => shared.trip.together(requests).await,
         }
     };
     let replies = tokio::select! {
@@ -232,8 +290,7 @@ async fn carry<T: Trip>(lane: Lane<T>, mut all: Vec<Waiting<T>>) {
         }
         Ok(Replies::Refused) => {
             for waiting in all {
-                let shared = Arc::clone(&lane.0);
-                tokio::spawn(apart(shared, waiting));
+                tokio::spawn(apart(Arc::clone(shared), waiting));
             }
         }
         Err(error) => {
@@ -256,15 +313,15 @@ async fn apart<T: Trip>(shared: Arc<Shared<T>>, mut waiting: Waiting<T>) {
 
 async fn all_left<T: Trip>(all: &mut [Waiting<T>]) {
     poll_fn(|cx| {
-        // Each is polled, so that each that leaves wakes this.
-        let here = all
-            .iter_mut()
-            .filter_map(|waiting| waiting.reply.poll_closed(cx).is_pending().then_some(()))
-            .count();
-        if here == 0 {
-            Poll::Ready(())
-        } else {
+        let mut is_anybody_here = false;
+        for waiting in &mut *all {
+            // Each is polled, so that each that leaves wakes this.
+            is_anybody_here |= waiting.reply.poll_closed(cx).is_pending();
+        }
+        if is_anybody_here {
             Poll::Pending
+        } else {
+            Poll::Ready(())
         }
     })
     .await;
@@ -274,7 +331,7 @@ async fn all_left<T: Trip>(all: &mut [Waiting<T>]) {
 fn cut_off() -> StoreError {
     StoreError::new(
         StoreErrorKind::Transient,
-        "a statement that went together with others was cut off",
+        "the runtime in which a statement was sent has ended",
     )
     .ambiguous()
 }

@@ -4,6 +4,9 @@ use tokio::sync::mpsc;
 
 use super::*;
 
+/// As many as a test can keep apart.
+const LANES: usize = 2;
+
 type Outcome = Result<Replies<u8>, StoreError>;
 
 /// A trip under way, as the test sees it: what was sent, and how it ends.
@@ -83,7 +86,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let (sender, sent) = mpsc::unbounded_channel();
-        let gather = Gather::new(Fake(sender));
+        let gather = Gather::with(Fake(sender), LANES);
         Self { gather, sent }
     }
 
@@ -287,36 +290,46 @@ async fn a_trip_goes_on_for_those_who_stay_and_ends_when_all_have_left() {
 }
 
 #[tokio::test]
+async fn those_who_are_ready_at_the_same_moment_leave_together() {
+    let mut scene = Scene::new();
+    let all = [
+        scene.send(1).await,
+        scene.send(2).await,
+        scene.send(3).await,
+    ];
+    let sent = scene.next().await;
+    assert_eq!(sent.keys, [1, 2, 3]);
+    let later = scene.send(4).await;
+    assert_eq!(scene.next().await.keys, [4], "another lane is free");
+    sent.answer();
+    for (sending, key) in all.into_iter().zip(1..) {
+        assert_eq!(sending.await, Ok(key));
+    }
+    assert!(later.await.unwrap_err().is_ambiguous());
+}
+
+/// Theirs takes a lane, ours waits for it, and their runtime ends.
+#[tokio::test]
 async fn a_runtime_that_ends_cuts_its_trip_off_and_nobody_elses() {
     let mut scene = Scene::new();
-    let mut full = scene.fill().await;
     let theirs = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .build()
         .unwrap();
-    let gather = scene.gather.clone();
-    let (queued, is_queued) = oneshot::channel();
-    theirs.spawn(async move {
-        let key = Key::of(1);
-        let mut sending = Box::pin(gather.send(&key));
-        let polled = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_pending())).await;
-        queued.send(polled).ok();
-        drop(sending.await);
-    });
-    assert_eq!(is_queued.await, Ok(true));
-    let ours = scene.send(2).await;
-    let (first, sent) = full.remove(0);
-    sent.answer();
-    first.await.unwrap();
-    // It goes in their runtime, whose request was first.
-    let together = scene.next().await;
-    assert_eq!(together.keys, [1, 2]);
+    let mut their_trips = Vec::new();
+    for key in (100..).take(LANES) {
+        let gather = scene.gather.clone();
+        theirs.spawn(async move { gather.send(&Key::of(key)).await.ok() });
+        their_trips.push(scene.next().await);
+    }
+    let ours = scene.send(1).await;
     theirs.shutdown_background();
-    let cut = ours.await.unwrap_err();
-    assert!(cut.is_ambiguous(), "{cut:?}");
-    // Whoever sends next finds a lane.
-    let again = scene.send(2).await;
+    for mut trip in their_trips {
+        trip.end.closed().await;
+    }
     let sent = scene.next().await;
+    assert_eq!(sent.keys, [1]);
     sent.answer();
-    assert_eq!(again.await, Ok(2));
+    assert_eq!(ours.await, Ok(1));
+    scene.fill().await;
 }

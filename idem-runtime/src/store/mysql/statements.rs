@@ -42,19 +42,10 @@ macro_rules! insert {
     };
 }
 
-/// `MariaDB`: a fresh key, or what stands there, in one trip. `@idem_found` only
-/// tells a repeated request from a first one.
-const RESERVE: &str = concat!(
-    insert!(),
-    " on duplicate key update id = if(@idem_found := 1, {records}.id, {records}.id) returning ",
-    now!(),
-    " as now, cast(@idem_found as signed) as found, ",
-    columns!()
-);
-
 /// A row of the next text: id, operation, label, scope, payload, elements, the
-/// time, claim, the time, lease, the time, version. The variable is set anew for
-/// each row.
+/// time, claim, the time, lease, the time, version. As values, and not selected
+/// from a table that holds the time: that table would cost as much as the rest.
+/// The variable is set anew for each row.
 const FRESH: &str = concat!(
     "(?, ?, ?, ?, ?, ?, if(@idem_found := 0, 0, 0), ",
     now!(),
@@ -74,9 +65,9 @@ macro_rules! no_wait {
     };
 }
 
-/// `MariaDB`: the same for many keys.
-const RESERVE_MANY: &str = concat!(
-    no_wait!(),
+/// `MariaDB`: fresh keys, or what stands there, in one trip. `@idem_found` only
+/// tells a repeated request from a first one.
+const RESERVE: &str = concat!(
     "insert into {records} (id, operation, label, scope_digest, payload_digest, \
        payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
        started_us, version_running) values {rows} \
@@ -320,6 +311,7 @@ pub(super) struct Statements {
     /// What tells this set from others on the same server.
     pub(super) place: String,
     pub(super) reserve: String,
+    reserve_rows: String,
     pub(super) insert: String,
     pub(super) reserve_in: String,
     pub(super) insert_in: String,
@@ -328,7 +320,6 @@ pub(super) struct Statements {
     pub(super) find: String,
     pub(super) swap: String,
     pub(super) complete: String,
-    reserve_many: String,
     complete_many: String,
     renew: String,
     held: String,
@@ -387,7 +378,8 @@ impl Statements {
             meta_table: format!("{prefix}meta"),
             newest: format!("{prefix}steps"),
             place: quoted(""),
-            reserve: fill(RESERVE),
+            reserve: fill(&RESERVE.replace("{rows}", FRESH)),
+            reserve_rows: fill(RESERVE),
             insert: fill(INSERT),
             reserve_in: fill(RESERVE_IN),
             insert_in: fill(INSERT_IN),
@@ -396,7 +388,6 @@ impl Statements {
             find: fill(FIND),
             swap: fill(SWAP),
             complete: fill(COMPLETE),
-            reserve_many: fill(RESERVE_MANY),
             complete_many: fill(COMPLETE_MANY),
             renew: fill(RENEW),
             held: fill(HELD),
@@ -468,10 +459,10 @@ impl Statements {
         self.standings.replace("{ids}", &vec!["?"; ids].join(", "))
     }
 
-    /// Returns the reservation of so many keys.
+    /// Returns `MariaDB`'s reservation of so many keys.
     pub(super) fn reserve_many(&self, keys: usize) -> String {
-        self.reserve_many
-            .replace("{rows}", &vec![FRESH; keys].join(", "))
+        let rows = vec![FRESH; keys].join(", ");
+        [no_wait!(), &self.reserve_rows.replace("{rows}", &rows)].concat()
     }
 
     /// Returns the end of so many attempts.

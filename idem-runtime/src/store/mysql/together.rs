@@ -22,6 +22,8 @@ use crate::store::swap::{self, Inserted, Looked, Tries};
 use crate::store::{Complete, Ending, Reserve};
 use crate::sync::Arc;
 
+type Bound<'q> = Query<'q, MySql, MySqlArguments>;
+
 /// What single statements are sent with.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
@@ -45,10 +47,9 @@ impl Link {
         request: &Reserve,
     ) -> Result<Result<Inserted, StoreError>, sqlx::Error> {
         let texts = &self.texts;
-        let query = texts
-            .insert(&texts.statements.reserve, Some(request.lease_us), request)
-            .bind(texts.clock_us());
-        let row = self.connections.fetch_one(query).await?;
+        let clock_us = texts.clock_us();
+        let query = bind_fresh(texts.query(&texts.statements.reserve), request, clock_us);
+        let row = self.connections.fetch_one(query.bind(clock_us)).await?;
         Ok(inserted(&row, request))
     }
 
@@ -92,6 +93,23 @@ fn won((before, looked): (bool, Looked), request: &Reserve) -> Inserted {
         Some(record) if record.claim == request.claim && !before => Inserted::Won(record.fence),
         _ => Inserted::Found(looked),
     }
+}
+
+/// Binds a row of `MariaDB`'s reservation.
+fn bind_fresh<'q>(query: Bound<'q>, request: &'q Reserve, clock_us: Option<i64>) -> Bound<'q> {
+    query
+        .bind(request.id.as_bytes().as_slice())
+        .bind(request.operation.as_str())
+        .bind(request.label.as_ref().map(Label::as_str))
+        .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
+        .bind(request.fingerprint.as_bytes().as_slice())
+        .bind(write_elements(&request.elements))
+        .bind(clock_us)
+        .bind(request.claim.as_bytes().as_slice())
+        .bind(clock_us)
+        .bind(request.lease_us)
+        .bind(clock_us)
+        .bind(request.version.as_ref().map(|v| v.as_bytes().to_vec()))
 }
 
 /// Requests, as many as there are places.
@@ -152,19 +170,7 @@ impl Trip for Reserving {
         let clock_us = texts.clock_us();
         let mut query = texts.query(&text);
         for request in all {
-            query = query
-                .bind(request.id.as_bytes().as_slice())
-                .bind(request.operation.as_str())
-                .bind(request.label.as_ref().map(Label::as_str))
-                .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
-                .bind(request.fingerprint.as_bytes().as_slice())
-                .bind(write_elements(&request.elements))
-                .bind(clock_us)
-                .bind(request.claim.as_bytes().as_slice())
-                .bind(clock_us)
-                .bind(request.lease_us)
-                .bind(clock_us)
-                .bind(request.version.as_ref().map(|v| v.as_bytes().to_vec()));
+            query = bind_fresh(query, request, clock_us);
         }
         let found = match connections.fetch_all(query.bind(clock_us)).await {
             Ok(found) => found,
@@ -261,8 +267,6 @@ impl Trip for Completing {
         }
     }
 }
-
-type Bound<'q> = Query<'q, MySql, MySqlArguments>;
 
 /// Binds the pairs of id and value of one column.
 fn of<'q>(
