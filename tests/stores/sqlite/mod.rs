@@ -457,8 +457,8 @@ async fn a_full_disk_runs_nothing_and_loses_nothing() {
     assert_eq!(written, Written::Done);
 }
 
-/// Makes rows of `idem_records` that are inserted with this claim fail at
-/// `COMMIT`, and not before.
+/// Makes the transaction that writes a record of claim 5 fail at `COMMIT`, and
+/// not before.
 async fn fail_commits(file: &File) {
     for sql in [
         "CREATE TABLE nowhere (id INTEGER PRIMARY KEY)",
@@ -511,19 +511,32 @@ async fn what_the_renewal_thread_stopped_waiting_for_is_not_done() {
 }
 
 #[tokio::test]
-async fn a_look_needs_no_lock_and_keeps_its_connection() {
+async fn a_look_waits_for_no_lock_of_another_nor_for_the_writer_that_does() {
     let file = File::new();
     let store = file.open().await;
-    assert_eq!(store.reader_connections().0, 0, "none is needed yet");
     let (holder, _) = win(&store, &request(1, 1)).await;
     assert_eq!(store.complete(&completion(holder)).await, Ok(Written::Done));
     let mut other = file.raw().await;
     other.execute("BEGIN IMMEDIATE").await.unwrap();
-    for claim in 2..=50 {
+    let replay = async |claim| {
         let reply = store.reserve(&request(1, claim)).await.unwrap();
         assert!(matches!(reply, Reserved::Completed { .. }), "{reply:?}");
+    };
+    for claim in 2..=20 {
+        replay(claim).await;
     }
-    other.execute("COMMIT").await.unwrap();
+    let waits = tokio::spawn({
+        let store = store.clone();
+        async move { win(&store, &request(2, 2)).await }
+    });
+    // It has been polled: the writer has it, or will have it after this look.
+    tokio::task::yield_now().await;
+    for claim in 21..=40 {
+        replay(claim).await;
+    }
     let (open, _) = store.reader_connections();
     assert!((1..=4).contains(&open), "{open}");
+    assert!(!waits.is_finished());
+    other.execute("COMMIT").await.unwrap();
+    waits.await.unwrap();
 }

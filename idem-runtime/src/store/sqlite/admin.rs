@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 
 use super::error::store_error;
-use super::writer::Op;
+use super::jobs::Op;
 use super::{SqliteStore, rows, statements};
 use crate::error::StoreError;
 use crate::identity::RecordId;

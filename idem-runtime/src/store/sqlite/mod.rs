@@ -6,7 +6,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | atomic primitive | `BEGIN IMMEDIATE`, read, decide by [`transition`], write, `COMMIT` |
+//! | atomic primitive | `BEGIN IMMEDIATE`, read, decide by [`transition`](crate::transition), write, `COMMIT` |
 //! | clock | the host's, kept from stepping back behind stored times; microseconds |
 //! | durability | WAL with `synchronous=FULL`: an acknowledged commit survives a power cut if the disk honours flushes ([`PRAGMA synchronous`](https://sqlite.org/pragma.html#pragma_synchronous)) |
 //! | fail-over | none: one host, a local disk, never a network file system ([WAL](https://sqlite.org/wal.html)) |
@@ -16,6 +16,8 @@
 mod admin;
 mod connection;
 mod error;
+mod jobs;
+mod look;
 mod options;
 mod renewer;
 mod rows;
@@ -35,20 +37,19 @@ use rusqlite::Connection;
 
 use self::connection::Database;
 use self::error::store_error;
+use self::jobs::{Done, Jobs, Op};
 pub use self::options::SqliteOptions;
 use self::renewer::SqliteRenewer;
 use self::threads::Threads;
 use self::time::StoreTime;
 pub(crate) use self::within::in_session;
-use self::writer::{Done, Job, Op};
 use super::{
     Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
     Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::error::{StoreError, StoreErrorKind};
 use crate::record::Standing;
-use crate::sync::{Arc, mpsc, oneshot};
-use crate::transition;
+use crate::sync::Arc;
 
 /// A store in a `SQLite` file; see the [module page](self).
 ///
@@ -60,7 +61,7 @@ pub struct SqliteStore(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     database: Database,
-    jobs: mpsc::Sender<Job>,
+    jobs: Jobs,
     readers: Threads,
     time: StoreTime,
 }
@@ -129,40 +130,11 @@ impl SqliteStore {
         self.0.readers.count()
     }
 
-    async fn send(&self, op: Op) -> Result<Done, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.0
-            .jobs
-            .send(Job { op, reply })
-            .await
-            .map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
-
     async fn write(&self, op: Op) -> Result<Written, StoreError> {
-        match self.send(op).await? {
+        match self.0.jobs.ask(op).await? {
             Done::Written(written) => Ok(written),
             _ => Err(gone()),
         }
-    }
-
-    /// Answers a reservation that changes nothing (a replay, a running
-    /// attempt) from a reading connection, without the write lock.
-    async fn look(&self, request: &Reserve) -> Result<Option<Reserved>, StoreError> {
-        let (request, time) = (request.clone(), self.0.time.clone());
-        let looking = self.0.readers.run(move |conn| {
-            let found = rows::find(conn, &request.id).map_err(|error| store_error(&error))?;
-            let Some(record) = found? else {
-                return Ok(None);
-            };
-            // Not the stored time: a clock that stepped back makes this reader say
-            // "recorded" or "running" a little longer, which runs nothing. Whatever
-            // needs a write is decided again by the writer.
-            let now_us = time.at_least(i64::MIN);
-            let decision = transition::reserve(Some(&record), &request, now_us);
-            Ok(decision.write.is_none().then_some(decision.reply))
-        });
-        looking.await
     }
 }
 
@@ -211,7 +183,7 @@ impl Store for SqliteStore {
     }
 
     async fn pin(&self, meta: &Meta) -> Result<Meta, StoreError> {
-        match self.send(Op::Pin(meta.clone())).await? {
+        match self.0.jobs.ask(Op::Pin(meta.clone())).await? {
             Done::Pinned(meta) => Ok(meta),
             _ => Err(gone()),
         }
@@ -234,13 +206,7 @@ impl Store for SqliteStore {
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
-        if let Some(reserved) = self.look(request).await? {
-            return Ok(reserved);
-        }
-        match self.send(Op::Reserve(request.clone())).await? {
-            Done::Reserved(reserved) => Ok(reserved),
-            _ => Err(gone()),
-        }
+        self.look_and_reserve(request).await
     }
 
     async fn complete(&self, request: &Complete) -> Result<Written, StoreError> {
@@ -256,7 +222,7 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, request: &Sweep) -> Result<u64, StoreError> {
-        match self.send(Op::Sweep(*request)).await? {
+        match self.0.jobs.ask(Op::Sweep(*request)).await? {
             Done::Swept(rows) => Ok(rows),
             _ => Err(gone()),
         }

@@ -2,8 +2,8 @@
 
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Params};
-use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
-use sqlx::{Decode as _, Row as _, TypeInfo as _, ValueRef as _, query::Query};
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow, SqliteValueRef};
+use sqlx::{Decode, Row as _, TypeInfo as _, ValueRef as _, query::Query};
 
 use super::error::store_error;
 use super::statements;
@@ -41,13 +41,17 @@ impl Columns for SqliteRow {
         }
         let kind = value.type_info();
         Some(match kind.name() {
-            "INTEGER" => ValueRef::Integer(i64::decode(value).ok()?),
-            "TEXT" => ValueRef::Text(<&[u8]>::decode(value).ok()?),
-            "BLOB" => ValueRef::Blob(<&[u8]>::decode(value).ok()?),
-            "REAL" => ValueRef::Real(f64::decode(value).ok()?),
+            "INTEGER" => ValueRef::Integer(decoded(value)?),
+            "TEXT" => ValueRef::Text(decoded(value)?),
+            "BLOB" => ValueRef::Blob(decoded(value)?),
+            "REAL" => ValueRef::Real(decoded(value)?),
             _ => return None,
         })
     }
+}
+
+fn decoded<'r, T: Decode<'r, Sqlite>>(value: SqliteValueRef<'r>) -> Option<T> {
+    T::decode(value).ok()
 }
 
 pub(super) fn record(row: &impl Columns) -> Result<Record, StoreError> {

@@ -9,54 +9,21 @@ use rusqlite::Connection;
 
 use super::connection::{Database, begin, execute};
 use super::error::store_error;
+use super::jobs::{self, Done, Inbox, Job, Jobs, Op};
+use super::look::look;
 use super::time::StoreTime;
 use super::{gone, no_thread, rows, schema, statements, steps};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
-use crate::store::{
-    Audited, Complete, MarkUnknown, Meta, RecordStep, Release, Reserve, Reserved, Settle, Sweep,
-    Written,
-};
-use crate::sync::{mpsc, oneshot};
+use crate::store::{Audited, Meta, Settle, Written};
+use crate::sync::oneshot;
 use crate::transition::{self, Decision};
 
-/// Jobs that may wait for the writer before callers do.
-const QUEUE: usize = 1024;
-
-/// The most jobs in one transaction.
-const BATCH: usize = 256;
-
-pub(super) enum Op {
-    Pin(Meta),
-    Reserve(Reserve),
-    Complete(Complete),
-    Release(Release),
-    MarkUnknown(MarkUnknown),
-    Sweep(Sweep),
-    Settle(Settle),
-    RecordStep(RecordStep),
-}
-
-pub(super) enum Done {
-    Pinned(Meta),
-    Reserved(Reserved),
-    Written(Written),
-    Swept(u64),
-}
-
-pub(super) struct Job {
-    pub(super) op: Op,
-    pub(super) reply: oneshot::Sender<Result<Done, StoreError>>,
-}
-
 /// Opens the file and its schema on the thread that writes from then on.
-pub(super) async fn start(
-    database: Database,
-    time: StoreTime,
-) -> Result<mpsc::Sender<Job>, StoreError> {
-    let (sender, jobs) = mpsc::channel(QUEUE);
+pub(super) async fn start(database: Database, time: StoreTime) -> Result<Jobs, StoreError> {
+    let (jobs, inbox) = jobs::queue();
     let (opened, opens) = oneshot::channel();
     std::thread::Builder::new()
         .name("idem-sqlite".to_owned())
@@ -68,13 +35,13 @@ pub(super) async fn start(
                     conn: Some(conn),
                     time,
                 };
-                writer.serve(jobs);
+                writer.serve(inbox);
             }
             Err(error) => drop(opened.send(Err(error))),
         })
         .map_err(|_| no_thread())?;
     opens.await.map_err(|_| gone())??;
-    Ok(sender)
+    Ok(jobs)
 }
 
 fn open(database: &Database, time: &StoreTime) -> Result<Connection, StoreError> {
@@ -111,9 +78,13 @@ type Results = Vec<Result<Done, StoreError>>;
 
 impl Writer {
     /// Serves jobs until every sender is gone.
-    fn serve(mut self, mut jobs: mpsc::Receiver<Job>) {
+    fn serve(mut self, mut inbox: Inbox) {
         let mut batch = Vec::new();
-        while jobs.blocking_recv_many(&mut batch, BATCH) > 0 {
+        while inbox.wait(&mut batch, self.conn.is_some()) {
+            self.look_first(&mut batch);
+            if batch.is_empty() {
+                continue;
+            }
             match self.transact(&mut batch) {
                 Ok(results) => answer(&mut batch, results),
                 Err(failed) if failed.inside && batch.len() > 1 => {
@@ -124,6 +95,21 @@ impl Writer {
                 }
                 Err(failed) => refuse(&mut batch, &failed.error),
             }
+        }
+    }
+
+    /// Answers the job that found the writer idle, if no transaction is needed.
+    fn look_first(&self, batch: &mut Vec<Job>) {
+        let (Some(conn), Some(job)) = (&self.conn, batch.first()) else {
+            return;
+        };
+        let Op::Look(request) = &job.op else {
+            return;
+        };
+        let looked = look(conn, &self.time, request).transpose();
+        if let Some(found) = looked {
+            let job = batch.remove(0);
+            job.reply.send(found.map(Done::Reserved)).ok();
         }
     }
 
@@ -173,7 +159,7 @@ impl Writer {
 fn answer(batch: &mut Vec<Job>, results: Results) {
     for (job, result) in batch.drain(..).zip(results) {
         fault::point_on_thread(match job.op {
-            Op::Reserve(_) => "reserve-committed",
+            Op::Look(_) | Op::Reserve(_) => "reserve-committed",
             Op::Complete(_) => "complete-committed",
             _ => "other-committed",
         });
@@ -201,7 +187,7 @@ fn run_all(conn: &Connection, batch: &[Job], time: &StoreTime) -> rusqlite::Resu
 fn run(conn: &Connection, op: &Op, now_us: i64) -> rusqlite::Result<Result<Done, StoreError>> {
     Ok(match op {
         Op::Pin(meta) => Ok(Done::Pinned(pin(conn, meta, now_us)?)),
-        Op::Reserve(request) => step(conn, &request.id, |current| {
+        Op::Look(request) | Op::Reserve(request) => step(conn, &request.id, |current| {
             transition::reserve(current, request, now_us)
         })?
         .map(Done::Reserved),
