@@ -87,6 +87,8 @@ impl Threads {
         let mut state = lock(&self.0.state);
         state.tasks.push_back(task);
         if state.tasks.len() <= state.idle {
+            // Whoever wakes up takes the lock at once.
+            drop(state);
             self.0.work.notify_one();
         } else if state.threads < self.0.most {
             let shared = Arc::clone(&self.0);
