@@ -1,8 +1,9 @@
 //! Records in a `SQLite` file: the embedded default.
 //!
 //! Several processes of one host may share the file. One connection per process
-//! writes, on a thread of its own, and packs what waits into one transaction;
-//! a few connections read; one more renews leases and does nothing else.
+//! writes and packs what waits into one transaction; a few connections read;
+//! one more renews leases and does nothing else. Each has a thread of its own,
+//! so that no driver blocks a runtime and a call costs one jump there and back.
 //!
 //! | | |
 //! |---|---|
