@@ -52,21 +52,44 @@ mod points {
         *lock(&ACTIONS) = None;
     }
 
+    fn action(name: &'static str) -> Option<Action> {
+        let actions = lock(&ACTIONS);
+        actions.as_ref()?.get(name).cloned()
+    }
+
     pub(crate) async fn point(name: &'static str) {
-        let action = lock(&ACTIONS)
-            .as_ref()
-            .and_then(|actions| actions.get(name).cloned());
-        if let Some(action) = action {
+        if let Some(action) = action(name) {
             action().await;
+        }
+    }
+
+    /// A point on a thread that has no runtime.
+    #[cfg(feature = "sqlite")]
+    #[expect(
+        clippy::expect_used,
+        reason = "a test whose action cannot run must not pass"
+    )]
+    pub(crate) fn point_on_thread(name: &'static str) {
+        if let Some(action) = action(name) {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .expect("a runtime for a test's action")
+                .block_on(action());
         }
     }
 }
 
 #[cfg(feature = "testing")]
 pub(crate) use self::points::point;
+#[cfg(all(feature = "testing", feature = "sqlite"))]
+pub(crate) use self::points::point_on_thread;
 #[cfg(feature = "testing")]
 pub use self::points::{POINTS, clear, set};
 
 #[cfg(not(feature = "testing"))]
 #[expect(clippy::unused_async, reason = "a point can wait where tests are")]
 pub(crate) async fn point(_: &'static str) {}
+
+#[cfg(all(feature = "sqlite", not(feature = "testing")))]
+pub(crate) fn point_on_thread(_: &'static str) {}

@@ -14,8 +14,8 @@ use idem::record::{Claim, Label, Recorded};
 use idem::sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use idem::sqlx::{self, Connection as _, Executor as _};
 use idem::store::{
-    Complete, Ending, Finding, Holder, Lease, Meta, Release, Reserve, Reserved, SqliteStore, Store,
-    Takeover, Won, Written,
+    Complete, Ending, Finding, GiveBack, Holder, Lease, Meta, Release, Reserve, Reserved,
+    SqliteStore, Store, Takeover, Won, Written,
 };
 use idem::testing::ManualClock;
 use idem::testing::conformance::{self, Harness};
@@ -455,4 +455,88 @@ async fn a_full_disk_runs_nothing_and_loses_nothing() {
     assert_eq!(win(&store, &request(2, 3)).await.1.attempt, 1);
     let written = store.complete(&completion(holder)).await.unwrap();
     assert_eq!(written, Written::Done);
+}
+
+/// Makes the transaction that writes a record of claim 5 fail at `COMMIT`, and
+/// not before.
+async fn fail_commits(file: &File) {
+    for sql in [
+        "CREATE TABLE nowhere (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE orphans (id INTEGER REFERENCES nowhere DEFERRABLE INITIALLY DEFERRED)",
+        "CREATE TRIGGER orphan AFTER INSERT ON idem_records
+         WHEN NEW.claim = x'05050505050505050505050505050505'
+         BEGIN INSERT INTO orphans VALUES (1); END",
+    ] {
+        file.execute(sql).await;
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_may_have_happened_and_the_next_one_is_not_harmed() {
+    let file = File::new();
+    let store = file.open().await;
+    fail_commits(&file).await;
+    let error = store.reserve(&request(5, 5)).await.unwrap_err();
+    assert!(error.is_ambiguous(), "{error}");
+    // The connection holds no lock and no half of a transaction.
+    win(&store, &request(1, 1)).await;
+    file.execute("DROP TRIGGER orphan").await;
+    let (_, won) = win(&store, &request(5, 6)).await;
+    assert_eq!(won.attempt, 1, "it was rolled back");
+}
+
+#[tokio::test]
+async fn what_the_renewal_thread_stopped_waiting_for_is_not_done() {
+    let file = File::new();
+    let store = file.open().await;
+    let (holder, _) = win(&store, &request(1, 1)).await;
+    let mut renewer = store.renewer().await.unwrap();
+    let give = GiveBack {
+        id: holder.id,
+        claim: holder.claim,
+        ttl_us: None,
+    };
+    let mut other = file.raw().await;
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let soon = Duration::from_millis(20);
+    let late = tokio::time::timeout(soon, renewer.give_back(&give)).await;
+    late.unwrap_err();
+    other.execute("COMMIT").await.unwrap();
+    // Asked last, so answered last.
+    let lease = Lease {
+        holder,
+        lease_us: LEASE,
+    };
+    assert_eq!(renewer.renew(&[lease]).await, Ok(vec![true]));
+}
+
+#[tokio::test]
+async fn a_look_waits_for_no_lock_of_another_nor_for_the_writer_that_does() {
+    let file = File::new();
+    let store = file.open().await;
+    let (holder, _) = win(&store, &request(1, 1)).await;
+    assert_eq!(store.complete(&completion(holder)).await, Ok(Written::Done));
+    let mut other = file.raw().await;
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let replay = async |claim| {
+        let reply = store.reserve(&request(1, claim)).await.unwrap();
+        assert!(matches!(reply, Reserved::Completed { .. }), "{reply:?}");
+    };
+    for claim in 2..=20 {
+        replay(claim).await;
+    }
+    let waits = tokio::spawn({
+        let store = store.clone();
+        async move { win(&store, &request(2, 2)).await }
+    });
+    // It has been polled: the writer has it, or will have it after this look.
+    tokio::task::yield_now().await;
+    for claim in 21..=40 {
+        replay(claim).await;
+    }
+    let (open, _) = store.reader_connections();
+    assert!((1..=4).contains(&open), "{open}");
+    assert!(!waits.is_finished());
+    other.execute("COMMIT").await.unwrap();
+    waits.await.unwrap();
 }

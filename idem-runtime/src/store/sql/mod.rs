@@ -23,6 +23,7 @@ pub(super) fn damaged(what: &'static str) -> StoreError {
 }
 
 /// Reads bytes of a known length.
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 pub(super) fn fixed<const N: usize>(
     bytes: Vec<u8>,
     what: &'static str,

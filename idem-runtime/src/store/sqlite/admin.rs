@@ -2,11 +2,10 @@
 //! writer.
 
 use async_trait::async_trait;
-use sqlx::pool::PoolConnection;
-use sqlx::sqlite::Sqlite;
+use rusqlite::Connection;
 
 use super::error::store_error;
-use super::writer::Op;
+use super::jobs::Op;
 use super::{SqliteStore, rows, statements};
 use crate::error::StoreError;
 use crate::identity::RecordId;
@@ -14,48 +13,47 @@ use crate::store::sql::{behind, counts, page, to_read};
 use crate::store::{Audited, Count, Counts, Page, Scan, Seen, Settle, StoreAdmin, Written};
 
 impl SqliteStore {
-    /// Returns a reading connection and the store's time.
-    pub(super) async fn reader(&self) -> Result<(PoolConnection<Sqlite>, i64), StoreError> {
-        let mut conn = self
-            .0
-            .readers
-            .acquire()
-            .await
-            .map_err(|error| store_error(&error))?;
-        let stored: Option<i64> = sqlx::query_scalar(statements::CLOCK)
-            .fetch_optional(&mut *conn)
-            .await
-            .map_err(|error| store_error(&error))?;
-        Ok((conn, self.0.time.at_least(stored.unwrap_or(i64::MIN))))
+    /// Reads on a reading connection, with the store's time.
+    pub(super) async fn read<T, F>(&self, look: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, i64) -> Result<T, StoreError> + Send + 'static,
+    {
+        let time = self.0.time.clone();
+        let reading = self.0.readers.run(move |conn| {
+            let now_us = time.stored(conn).map_err(|error| store_error(&error))?;
+            look(conn, now_us)
+        });
+        reading.await
     }
 }
 
 #[async_trait]
 impl StoreAdmin for SqliteStore {
     async fn scan(&self, request: &Scan) -> Result<Page, StoreError> {
-        let (mut conn, now_us) = self.reader().await?;
-        let found = sqlx::query(statements::scan(request.standing))
-            .bind(now_us)
-            .bind(now_us.saturating_sub(request.grace_us))
-            .bind(behind(request))
-            .bind(request.operation.as_deref())
-            .bind(to_read(request))
-            .fetch_all(&mut *conn)
-            .await
-            .map_err(|error| store_error(&error))?;
-        let records = found.iter().map(rows::record).collect::<Result<_, _>>()?;
-        Ok(page(request, now_us, records))
+        let request = request.clone();
+        self.read(move |conn, now_us| {
+            let values = (
+                now_us,
+                now_us.saturating_sub(request.grace_us),
+                behind(&request),
+                request.operation.as_deref(),
+                to_read(&request),
+            );
+            let statement = statements::scan(request.standing);
+            let records = rows::all(conn, statement, values, |row| rows::record(row))?;
+            Ok(page(&request, now_us, records))
+        })
+        .await
     }
 
     async fn get(&self, id: &RecordId) -> Result<Option<Seen>, StoreError> {
-        let (mut conn, now_us) = self.reader().await?;
-        let row = sqlx::query(statements::FIND)
-            .bind(id.as_bytes().as_slice())
-            .fetch_optional(&mut *conn)
-            .await
-            .map_err(|error| store_error(&error))?;
-        let record = row.as_ref().map(rows::record).transpose()?;
-        Ok(record.map(|record| Seen { now_us, record }))
+        let id = *id;
+        self.read(move |conn, now_us| {
+            let found = rows::find(conn, &id).map_err(|error| store_error(&error))?;
+            Ok(found?.map(|record| Seen { now_us, record }))
+        })
+        .await
     }
 
     async fn settle(&self, request: &Settle) -> Result<Written, StoreError> {
@@ -63,32 +61,28 @@ impl StoreAdmin for SqliteStore {
     }
 
     async fn audit(&self, id: &RecordId) -> Result<Vec<Audited>, StoreError> {
-        let (mut conn, _) = self.reader().await?;
-        let entries = sqlx::query(statements::AUDIT)
-            .bind(id.as_bytes().as_slice())
-            .fetch_all(&mut *conn)
-            .await
-            .map_err(|error| store_error(&error))?;
-        entries.iter().map(rows::audited).collect()
+        let id = *id;
+        self.read(move |conn, _| {
+            let id = [id.as_bytes().as_slice()];
+            rows::all(conn, statements::AUDIT, id, rows::audited)
+        })
+        .await
     }
 
     async fn count(&self, request: &Count) -> Result<Counts, StoreError> {
-        let (mut conn, now_us) = self.reader().await?;
-        let open = sqlx::query_as(statements::COUNT)
-            .bind(now_us.saturating_sub(request.grace_us))
-            .fetch_one(&mut *conn)
-            .await
-            .map_err(|error| store_error(&error))?;
-        let finished = if request.finished {
-            let all = sqlx::query_scalar(statements::COUNT_FINISHED);
-            Some(
-                all.fetch_one(&mut *conn)
-                    .await
-                    .map_err(|error| store_error(&error))?,
-            )
-        } else {
-            None
-        };
-        Ok(counts(now_us, open, finished))
+        let Count { grace_us, finished } = *request;
+        self.read(move |conn, now_us| {
+            let failed = |error: rusqlite::Error| store_error(&error);
+            let before_us = now_us.saturating_sub(grace_us);
+            let open = conn
+                .query_row(statements::COUNT, [before_us], |row| row.try_into())
+                .map_err(failed)?;
+            let finished = finished
+                .then(|| conn.query_row(statements::COUNT_FINISHED, (), |row| row.get(0)))
+                .transpose()
+                .map_err(failed)?;
+            Ok(counts(now_us, open, finished))
+        })
+        .await
     }
 }

@@ -1,5 +1,7 @@
 //! What a `SQLite` error means, by its code.
 
+use std::fmt::Display;
+
 use crate::error::{StoreError, StoreErrorKind};
 
 const ERROR: i32 = 1;
@@ -13,32 +15,49 @@ const FULL: i32 = 13;
 const CANTOPEN: i32 = 14;
 const NOTADB: i32 = 26;
 
-/// Returns the primary result code (<https://sqlite.org/rescode.html>).
-fn primary(error: &sqlx::Error) -> Option<i32> {
-    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(code & 0xff)
+/// An error of a driver: of ours, or of the caller's own connection.
+pub(super) trait Failure: Display {
+    /// Returns the whole result code, such as 517 for a snapshot that is too
+    /// old; none if it did not come from `SQLite`.
+    fn code(&self) -> Option<i32>;
+
+    /// Returns the primary result code (<https://sqlite.org/rescode.html>).
+    fn primary(&self) -> Option<i32> {
+        Some(self.code()? & 0xff)
+    }
 }
 
-/// Returns the whole result code, such as 517 for a snapshot that is too old.
-pub(super) fn code(error: &sqlx::Error) -> Option<String> {
-    Some(error.as_database_error()?.code()?.into_owned())
+impl Failure for rusqlite::Error {
+    fn code(&self) -> Option<i32> {
+        // Behind every variant that has one, also where somebody else's
+        // features of the driver add variants.
+        let source = std::error::Error::source(self)?;
+        let error = source.downcast_ref::<rusqlite::ffi::Error>()?;
+        Some(error.extended_code)
+    }
+}
+
+impl Failure for sqlx::Error {
+    fn code(&self) -> Option<i32> {
+        self.as_database_error()?.code()?.parse().ok()
+    }
 }
 
 /// Whether a statement names what is not there.
-pub(super) fn is_of_statement(error: &sqlx::Error) -> bool {
-    primary(error) == Some(ERROR)
+pub(super) fn is_of_statement(error: &impl Failure) -> bool {
+    error.primary() == Some(ERROR)
 }
 
 /// Whether another connection holds the write lock.
-pub(super) fn is_busy(error: &sqlx::Error) -> bool {
-    matches!(primary(error), Some(BUSY | LOCKED))
+pub(super) fn is_busy(error: &impl Failure) -> bool {
+    matches!(error.primary(), Some(BUSY | LOCKED))
 }
 
 /// Classifies an error of a statement that was rolled back.
-pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
+pub(super) fn store_error(error: &impl Failure) -> StoreError {
     // The driver's text may quote values: it goes to the log, at debug level.
     tracing::debug!(target: "idem::store", error = %error, "SQLite error");
-    let Some(code) = primary(error) else {
+    let Some(code) = error.primary() else {
         return StoreError::new(
             StoreErrorKind::Transient,
             "the connection to the SQLite file failed",

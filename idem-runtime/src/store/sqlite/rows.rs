@@ -1,160 +1,254 @@
-//! Between rows and records.
+//! Between rows and records: one mapping, whichever driver has the row.
 
-use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
-use sqlx::{Row as _, query::Query};
+use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Params};
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow, SqliteValueRef};
+use sqlx::{Decode, Row as _, TypeInfo as _, ValueRef as _, query::Query};
 
+use super::error::store_error;
 use super::statements;
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Claim, Label, Note, Record, Recorded, Row, State, VersionBytes};
 use crate::store::Audited;
-use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
+use crate::store::sql::{damaged, read_elements, version, write_elements};
 
-/// Reads a column by its position.
-struct Columns<'r>(&'r SqliteRow);
+/// A row of either driver.
+pub(super) trait Columns {
+    /// Returns a value by its position.
+    fn value(&self, at: usize) -> Option<ValueRef<'_>>;
 
-impl<'r> Columns<'r> {
-    fn get<T>(&self, at: usize, what: &'static str) -> Result<T, StoreError>
-    where
-        T: sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite>,
-    {
-        self.0.try_get(at).map_err(|_| damaged(what))
+    /// Reads a value of one type: never a value of another one.
+    fn column<T: FromSql>(&self, at: usize, what: &'static str) -> Result<T, StoreError> {
+        self.value(at)
+            .and_then(|value| T::column_result(value).ok())
+            .ok_or_else(|| damaged(what))
     }
 }
 
-pub(super) fn record(row: &SqliteRow) -> Result<Record, StoreError> {
-    let row = Columns(row);
+impl Columns for rusqlite::Row<'_> {
+    fn value(&self, at: usize) -> Option<ValueRef<'_>> {
+        self.get_ref(at).ok()
+    }
+}
+
+/// A row of the caller's own connection.
+impl Columns for SqliteRow {
+    fn value(&self, at: usize) -> Option<ValueRef<'_>> {
+        let value = self.try_get_raw(at).ok()?;
+        if value.is_null() {
+            return Some(ValueRef::Null);
+        }
+        let kind = value.type_info();
+        Some(match kind.name() {
+            "INTEGER" => ValueRef::Integer(decoded(value)?),
+            "TEXT" => ValueRef::Text(decoded(value)?),
+            "BLOB" => ValueRef::Blob(decoded(value)?),
+            "REAL" => ValueRef::Real(decoded(value)?),
+            _ => return None,
+        })
+    }
+}
+
+fn decoded<'r, T: Decode<'r, Sqlite>>(value: SqliteValueRef<'r>) -> Option<T> {
+    T::decode(value).ok()
+}
+
+pub(super) fn record(row: &impl Columns) -> Result<Record, StoreError> {
     Ok(Record {
-        id: RecordId::from_bytes(fixed(row.get(0, "id")?, "id")?),
-        operation: row.get(1, "operation")?,
-        label: row.get::<Option<String>>(2, "label")?.map(Label::new),
-        scope: row
-            .get::<Option<Vec<u8>>>(3, "scope digest")?
-            .map(|bytes| fixed(bytes, "scope digest"))
-            .transpose()?,
-        fingerprint: Fingerprint::from_bytes(fixed(
-            row.get(4, "payload digest")?,
-            "payload digest",
-        )?),
-        elements: read_elements(&row.get::<Vec<u8>>(5, "payload elements")?)?,
-        state: State::from_code(row.get(6, "state")?).ok_or_else(|| damaged("state"))?,
-        fence: row.get(7, "fence")?,
-        attempt: row.get(8, "attempt")?,
-        claim: Claim::from_bytes(fixed(row.get(9, "claim")?, "claim")?),
-        takeovers: row.get(10, "takeovers")?,
-        doubt: row.get(11, "doubt")?,
-        lease_until_us: row.get(12, "lease")?,
-        started_us: row.get(13, "start")?,
-        finished_us: row.get(14, "end")?,
-        expires_us: row.get(15, "expiry")?,
-        since_us: row.get(16, "since")?,
-        not_before_us: row.get(17, "not before")?,
-        reason: row.get(18, "reason")?,
-        answer: answer(&row)?,
-        version_applied: version(row.get(23, "version")?)?,
-        version_recorded: version(row.get(24, "version")?)?,
-        version_running: version(row.get(25, "version")?)?,
+        id: RecordId::from_bytes(row.column(0, "id")?),
+        operation: row.column(1, "operation")?,
+        label: row.column::<Option<String>>(2, "label")?.map(Label::new),
+        scope: row.column(3, "scope digest")?,
+        fingerprint: Fingerprint::from_bytes(row.column(4, "payload digest")?),
+        elements: read_elements(&row.column::<Vec<u8>>(5, "payload elements")?)?,
+        state: state(row, 6, "state")?,
+        fence: row.column(7, "fence")?,
+        attempt: row.column(8, "attempt")?,
+        claim: Claim::from_bytes(row.column(9, "claim")?),
+        takeovers: row.column(10, "takeovers")?,
+        doubt: row.column(11, "doubt")?,
+        lease_until_us: row.column(12, "lease")?,
+        started_us: row.column(13, "start")?,
+        finished_us: row.column(14, "end")?,
+        expires_us: row.column(15, "expiry")?,
+        since_us: row.column(16, "since")?,
+        not_before_us: row.column(17, "not before")?,
+        reason: row.column(18, "reason")?,
+        answer: answer(row)?,
+        version_applied: version(row.column(23, "version")?)?,
+        version_recorded: version(row.column(24, "version")?)?,
+        version_running: version(row.column(25, "version")?)?,
         recorded_fingerprint: row
-            .get::<Option<Vec<u8>>>(26, "recorded payload digest")?
-            .map(|bytes| fixed(bytes, "recorded payload digest").map(Fingerprint::from_bytes))
-            .transpose()?,
+            .column::<Option<_>>(26, "recorded payload digest")?
+            .map(Fingerprint::from_bytes),
         parent: row
-            .get::<Option<Vec<u8>>>(27, "parent")?
-            .map(|bytes| fixed(bytes, "parent").map(RecordId::from_bytes))
-            .transpose()?,
+            .column::<Option<_>>(27, "parent")?
+            .map(RecordId::from_bytes),
     })
 }
 
-fn answer(row: &Columns<'_>) -> Result<Option<Recorded>, StoreError> {
-    let Some(bytes) = row.get::<Option<Vec<u8>>>(21, "answer")? else {
+fn state(row: &impl Columns, at: usize, what: &'static str) -> Result<State, StoreError> {
+    State::from_code(row.column(at, what)?).ok_or_else(|| damaged(what))
+}
+
+fn answer(row: &impl Columns) -> Result<Option<Recorded>, StoreError> {
+    let Some(bytes) = row.column(21, "answer")? else {
         return Ok(None);
     };
+    // What is missing, or has another length, cannot match; the engine says so.
+    let digest: Option<Vec<u8>> = row.column(22, "answer digest")?;
     Ok(Some(Recorded {
-        codec: row.get(19, "codec")?,
-        failed: row.get(20, "kind of answer")?,
-        bytes,
-        // One of another length cannot match; the engine then says so.
-        digest: row
-            .get::<Vec<u8>>(22, "answer digest")?
-            .try_into()
+        codec: row.column::<Option<_>>(19, "codec")?.unwrap_or_default(),
+        failed: row
+            .column::<Option<_>>(20, "kind of answer")?
             .unwrap_or_default(),
+        bytes,
+        digest: digest.unwrap_or_default().try_into().unwrap_or_default(),
     }))
 }
 
-pub(super) fn write(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
+/// Finds a record. The outer error is the statement's, the inner one the row's.
+pub(super) fn find(
+    conn: &Connection,
+    id: &RecordId,
+) -> rusqlite::Result<Result<Option<Record>, StoreError>> {
+    let mut statement = conn.prepare_cached(statements::FIND)?;
+    let mut rows = statement.query([id.as_bytes().as_slice()])?;
+    Ok(rows.next()?.map(record).transpose())
+}
+
+/// Reads every row of a statement.
+pub(super) fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl Fn(&rusqlite::Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let failed = |error: rusqlite::Error| store_error(&error);
+    let mut statement = conn.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query(values).map_err(failed)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// Writes a record.
+pub(super) fn write(conn: &Connection, record: &Record) -> rusqlite::Result<()> {
+    let elements = write_elements(&record.elements);
+    let values = values(record, &elements).map(ToSqlOutput::Borrowed);
+    conn.prepare_cached(statements::WRITE)?
+        .execute(rusqlite::params_from_iter(values))
+        .map(drop)
+}
+
+/// As [`write`], on the caller's own connection.
+pub(super) fn write_in(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
+    let elements = write_elements(&record.elements);
+    let query = sqlx::query(statements::WRITE);
+    values(record, &elements)
+        .into_iter()
+        .fold(query, |query, value| match value {
+            ValueRef::Null => query.bind(None::<i64>),
+            ValueRef::Integer(number) => query.bind(number),
+            ValueRef::Real(number) => query.bind(number),
+            ValueRef::Text(bytes) => query.bind(String::from_utf8_lossy(bytes).into_owned()),
+            ValueRef::Blob(bytes) => query.bind(bytes.to_vec()),
+        })
+}
+
+/// The values of a row, in the order of its columns.
+fn values<'r>(record: &'r Record, elements: &'r [u8]) -> [ValueRef<'r>; 28] {
     let answer = record.answer.as_ref();
-    let bytes = |version: &Option<VersionBytes>| version.as_ref().map(|v| v.as_bytes().to_vec());
-    sqlx::query(statements::WRITE)
-        .bind(record.id.as_bytes().as_slice())
-        .bind(record.operation.as_str())
-        .bind(record.label.as_ref().map(Label::as_str))
-        .bind(record.scope.as_ref().map(<[u8; 32]>::as_slice))
-        .bind(record.fingerprint.as_bytes().as_slice())
-        .bind(write_elements(&record.elements))
-        .bind(record.state.code())
-        .bind(record.fence)
-        .bind(record.attempt)
-        .bind(record.claim.as_bytes().as_slice())
-        .bind(record.takeovers)
-        .bind(record.doubt)
-        .bind(record.lease_until_us)
-        .bind(record.started_us)
-        .bind(record.finished_us)
-        .bind(record.expires_us)
-        .bind(record.since_us)
-        .bind(record.not_before_us)
-        .bind(record.reason)
-        .bind(answer.map(|answer| answer.codec.as_str()))
-        .bind(answer.map(|answer| answer.failed))
-        .bind(answer.map(|answer| answer.bytes.as_slice()))
-        .bind(answer.map(|answer| answer.digest.as_slice()))
-        .bind(bytes(&record.version_applied))
-        .bind(bytes(&record.version_recorded))
-        .bind(bytes(&record.version_running))
-        .bind(
+    let version =
+        |version: &'r Option<VersionBytes>| blob(version.as_ref().map(VersionBytes::as_bytes));
+    [
+        ValueRef::Blob(record.id.as_bytes()),
+        ValueRef::from(record.operation.as_str()),
+        text(record.label.as_ref().map(Label::as_str)),
+        blob(record.scope.as_ref().map(<[u8; 32]>::as_slice)),
+        ValueRef::Blob(record.fingerprint.as_bytes()),
+        ValueRef::Blob(elements),
+        integer(Some(record.state.code())),
+        integer(Some(record.fence)),
+        integer(Some(record.attempt)),
+        ValueRef::Blob(record.claim.as_bytes()),
+        integer(Some(record.takeovers)),
+        integer(Some(record.doubt)),
+        integer(record.lease_until_us),
+        integer(Some(record.started_us)),
+        integer(record.finished_us),
+        integer(record.expires_us),
+        integer(record.since_us),
+        integer(record.not_before_us),
+        integer(record.reason),
+        text(answer.map(|answer| answer.codec.as_str())),
+        integer(answer.map(|answer| answer.failed)),
+        blob(answer.map(|answer| answer.bytes.as_slice())),
+        blob(answer.map(|answer| answer.digest.as_slice())),
+        version(&record.version_applied),
+        version(&record.version_recorded),
+        version(&record.version_running),
+        blob(
             record
                 .recorded_fingerprint
                 .as_ref()
-                .map(|fingerprint| fingerprint.as_bytes().to_vec()),
-        )
-        .bind(record.parent.as_ref().map(|id| id.as_bytes().to_vec()))
+                .map(|digest| digest.as_bytes().as_slice()),
+        ),
+        blob(record.parent.as_ref().map(|id| id.as_bytes().as_slice())),
+    ]
+}
+
+fn integer(number: Option<impl Into<i64>>) -> ValueRef<'static> {
+    number.map_or(ValueRef::Null, |number| ValueRef::Integer(number.into()))
+}
+
+fn text(text: Option<&str>) -> ValueRef<'_> {
+    text.map_or(ValueRef::Null, ValueRef::from)
+}
+
+fn blob(bytes: Option<&[u8]>) -> ValueRef<'_> {
+    bytes.map_or(ValueRef::Null, ValueRef::Blob)
 }
 
 /// Adds an entry to the audit.
-pub(super) fn note<'q>(id: &'q RecordId, entry: &'q Audited) -> Query<'q, Sqlite, SqliteArguments> {
-    sqlx::query(statements::NOTE)
-        .bind(id.as_bytes().as_slice())
-        .bind(entry.at_us)
-        .bind(entry.was.code())
-        .bind(entry.fence)
-        .bind(entry.became)
-        .bind(entry.forced)
-        .bind(entry.note.by())
-        .bind(entry.note.why())
+pub(super) fn note(conn: &Connection, id: &RecordId, entry: &Audited) -> rusqlite::Result<()> {
+    conn.prepare_cached(statements::NOTE)?
+        .execute((
+            id.as_bytes().as_slice(),
+            entry.at_us,
+            entry.was.code(),
+            entry.fence,
+            entry.became,
+            entry.forced,
+            entry.note.by(),
+            entry.note.why(),
+        ))
+        .map(drop)
 }
 
 /// Reads an entry of the audit.
-pub(super) fn audited(row: &SqliteRow) -> Result<Audited, StoreError> {
-    let row = Columns(row);
-    let text = |at| row.get::<&str>(at, "audit");
+pub(super) fn audited(row: &rusqlite::Row<'_>) -> Result<Audited, StoreError> {
+    let text = |at| row.column::<String>(at, "audit");
     Ok(Audited {
-        at_us: row.get(0, "audit")?,
-        was: State::from_code(row.get(1, "audit")?).ok_or_else(|| damaged("audit"))?,
-        fence: row.get(2, "audit")?,
-        became: row.get(3, "audit")?,
-        forced: row.get(4, "audit")?,
-        note: Note::new(text(5)?, text(6)?).ok_or_else(|| damaged("audit"))?,
+        at_us: row.column(0, "audit")?,
+        was: state(row, 1, "audit")?,
+        fence: row.column(2, "audit")?,
+        became: row.column(3, "audit")?,
+        forced: row.column(4, "audit")?,
+        note: Note::new(&text(5)?, &text(6)?).ok_or_else(|| damaged("audit"))?,
     })
 }
 
 /// Reads of one record what says where it stands.
-pub(super) fn standing(row: &SqliteRow) -> Result<(RecordId, Row), StoreError> {
-    let row = Columns(row);
-    let id = RecordId::from_bytes(fixed(row.get(0, "id")?, "id")?);
+pub(super) fn standing(row: &rusqlite::Row<'_>) -> Result<(RecordId, Row), StoreError> {
+    let id = RecordId::from_bytes(row.column(0, "id")?);
     let stands = Row {
-        state: State::from_code(row.get(1, "state")?).ok_or_else(|| damaged("state"))?,
-        lease_until_us: row.get(2, "lease")?,
-        expires_us: row.get(3, "expiry")?,
+        state: state(row, 1, "state")?,
+        lease_until_us: row.column(2, "lease")?,
+        expires_us: row.column(3, "expiry")?,
     };
     Ok((id, stands))
 }

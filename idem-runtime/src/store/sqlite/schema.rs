@@ -1,43 +1,35 @@
 //! Creating and upgrading the schema, harmlessly from many processes at once.
 
 use std::path::Path;
-use std::time::Duration;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
+use rusqlite::Connection;
 
-use super::error::{is_busy, is_of_statement, store_error};
+use super::connection::{Database, begin, execute};
+use super::error::{is_of_statement, store_error};
 use super::statements;
 use crate::error::{StoreError, StoreErrorKind};
 
 /// Brings the schema up to date under the write lock.
-pub(super) async fn migrate(conn: &mut SqliteConnection, now_us: i64) -> Result<(), StoreError> {
-    begin(conn).await?;
-    let migrated = apply(conn, now_us).await;
+pub(super) fn migrate(conn: &Connection, now_us: i64) -> Result<(), StoreError> {
+    begin(conn)?;
+    let migrated = apply(conn, now_us);
     let ending = if migrated.is_ok() {
         statements::COMMIT
     } else {
         statements::ROLLBACK
     };
-    let ended = conn.execute(ending).await;
+    let ended = execute(conn, ending);
     migrated?;
-    ended.map_err(|error| store_error(&error))?;
-    Ok(())
+    ended.map_err(|error| store_error(&error))
 }
 
 /// Fails unless the file is there and its schema is that of this version.
-pub(super) async fn require(path: &Path) -> Result<(), StoreError> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(false)
-        .busy_timeout(Duration::from_secs(2))
-        .disable_statement_logging();
-    let mut conn = open(&options).await?;
-    let version: Result<Option<i64>, _> = sqlx::query_scalar(statements::SCHEMA_VERSION)
-        .fetch_one(&mut conn)
-        .await;
-    conn.close().await.ok();
-    let version = match version {
+pub(super) fn require(path: &Path) -> Result<(), StoreError> {
+    let database = Database {
+        path: path.to_owned(),
+        create: false,
+    };
+    let version = match version(&database.connect_plainly()?) {
         Err(error) if is_of_statement(&error) => None,
         version => version.map_err(|error| store_error(&error))?,
     };
@@ -79,16 +71,15 @@ fn too_new(version: i64, newest: i64) -> StoreError {
     )
 }
 
-async fn apply(conn: &mut SqliteConnection, now_us: i64) -> Result<(), StoreError> {
-    let failed = |error: sqlx::Error| store_error(&error);
-    conn.execute(statements::CREATE_SCHEMA_TABLE)
-        .await
+fn version(conn: &Connection) -> rusqlite::Result<Option<i64>> {
+    conn.query_row(statements::SCHEMA_VERSION, (), |row| row.get(0))
+}
+
+fn apply(conn: &Connection, now_us: i64) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| store_error(&error);
+    conn.execute(statements::CREATE_SCHEMA_TABLE, ())
         .map_err(failed)?;
-    let version: Option<i64> = sqlx::query_scalar(statements::SCHEMA_VERSION)
-        .fetch_one(&mut *conn)
-        .await
-        .map_err(failed)?;
-    let version = version.unwrap_or(0);
+    let version = version(conn).map_err(failed)?.unwrap_or(0);
     let newest = newest();
     if version > newest {
         return Err(too_new(version, newest));
@@ -97,53 +88,9 @@ async fn apply(conn: &mut SqliteConnection, now_us: i64) -> Result<(), StoreErro
         if *number <= version {
             continue;
         }
-        sqlx::raw_sql(*sql)
-            .execute(&mut *conn)
-            .await
-            .map_err(failed)?;
-        sqlx::query(statements::SCHEMA_APPLIED)
-            .bind(number)
-            .bind(now_us)
-            .execute(&mut *conn)
-            .await
+        conn.execute_batch(sql).map_err(failed)?;
+        conn.execute(statements::SCHEMA_APPLIED, (number, now_us))
             .map_err(failed)?;
     }
-    Ok(())
-}
-
-/// How often a locked file is tried again. Each try already waits for the busy
-/// timeout inside `SQLite`, except where it sees that waiting cannot help.
-const TRIES: u32 = 8;
-
-/// Opens a connection and takes part in WAL mode, which needs the file to
-/// itself for a moment: other processes may be opening it too.
-pub(super) async fn open(options: &SqliteConnectOptions) -> Result<SqliteConnection, StoreError> {
-    let mut number = 1;
-    loop {
-        match SqliteConnection::connect_with(options).await {
-            Ok(conn) => return Ok(conn),
-            Err(error) => again(&error, &mut number).await?,
-        }
-    }
-}
-
-/// Takes the write lock, waiting while others hold it.
-pub(super) async fn begin(conn: &mut SqliteConnection) -> Result<(), StoreError> {
-    let mut number = 1;
-    loop {
-        match conn.execute(statements::BEGIN).await {
-            Ok(_) => return Ok(()),
-            Err(error) => again(&error, &mut number).await?,
-        }
-    }
-}
-
-/// Pauses if the file is locked and there are tries left.
-async fn again(error: &sqlx::Error, number: &mut u32) -> Result<(), StoreError> {
-    if !is_busy(error) || *number == TRIES {
-        return Err(store_error(error));
-    }
-    tokio::time::sleep(crate::backoff::jittered(*number)).await;
-    *number += 1;
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::error::store_error;
 use super::{SqliteStore, rows, statements};
 use crate::error::StoreError;
 use crate::record::Standing;
@@ -12,17 +11,16 @@ pub(super) async fn standings(
     store: &SqliteStore,
     request: &Standings,
 ) -> Result<Vec<Option<Standing>>, StoreError> {
-    let (mut conn, now_us) = store.reader().await?;
     let ids: Vec<u8> = request.ids.iter().flat_map(|id| *id.as_bytes()).collect();
-    let found = sqlx::query(statements::STANDINGS)
-        .bind(ids)
-        .bind(i64::try_from(request.ids.len()).unwrap_or(i64::MAX))
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(|error| store_error(&error))?;
+    let asked = i64::try_from(request.ids.len()).unwrap_or(i64::MAX);
+    let (now_us, found) = store
+        .read(move |conn, now_us| {
+            let found = rows::all(conn, statements::STANDINGS, (ids, asked), rows::standing)?;
+            Ok((now_us, found))
+        })
+        .await?;
     let mut stand = HashMap::with_capacity(found.len());
-    for found in &found {
-        let (id, row) = rows::standing(found)?;
+    for (id, row) in found {
         if let Some(standing) = Standing::of(&row, now_us, request.grace_us) {
             stand.insert(id, standing);
         }

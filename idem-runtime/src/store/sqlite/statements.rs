@@ -2,6 +2,10 @@
 
 use crate::record::Standing;
 
+/// Of each connection. A database that is in WAL mode stays in it.
+pub(super) const SETTINGS: &str =
+    "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL";
+
 pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";

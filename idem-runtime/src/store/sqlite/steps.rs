@@ -1,27 +1,21 @@
 //! The steps of a body.
 
-use sqlx::Row as _;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use rusqlite::Connection;
 
-use super::error::store_error;
-use super::{SqliteStore, rows, statements};
+use super::rows::{self, Columns as _};
+use super::{SqliteStore, statements};
 use crate::error::StoreError;
-use crate::store::sql::{damaged, fixed};
 use crate::store::{Holder, RecordStep, Step, Written};
 use crate::transition;
 
 /// Keeps a step, inside of the writer's transaction.
-pub(super) async fn record(
-    conn: &mut SqliteConnection,
+pub(super) fn record(
+    conn: &Connection,
     request: &RecordStep,
     now_us: i64,
-) -> Result<Result<Written, StoreError>, sqlx::Error> {
+) -> rusqlite::Result<Result<Written, StoreError>> {
     let (holder, step) = (&request.holder, &request.step);
-    let row = sqlx::query(statements::FIND)
-        .bind(holder.id.as_bytes().as_slice())
-        .fetch_optional(&mut *conn)
-        .await?;
-    let current = match row.as_ref().map(rows::record).transpose() {
+    let current = match rows::find(conn, &holder.id)? {
         Ok(current) => current,
         Err(damaged) => return Ok(Err(damaged)),
     };
@@ -29,19 +23,18 @@ pub(super) async fn record(
     if held != Written::Done {
         return Ok(Ok(held));
     }
-    let kept = sqlx::query(statements::STEP)
-        .bind(holder.id.as_bytes().as_slice())
-        .bind(step.label.as_str())
-        .bind(holder.fence)
-        .bind(step.position)
-        .bind(step.basis.as_slice())
-        .bind(step.codec.as_str())
-        .bind(step.bytes.as_slice())
-        .bind(step.digest.as_slice())
-        .bind(now_us)
-        .execute(conn)
-        .await?;
-    Ok(Ok(match kept.rows_affected() {
+    let kept = conn.prepare_cached(statements::STEP)?.execute((
+        holder.id.as_bytes().as_slice(),
+        step.label.as_str(),
+        holder.fence,
+        step.position,
+        step.basis.as_slice(),
+        step.codec.as_str(),
+        step.bytes.as_slice(),
+        step.digest.as_slice(),
+        now_us,
+    ))?;
+    Ok(Ok(match kept {
         0 => Written::AlreadyDone,
         _ => Written::Done,
     }))
@@ -49,35 +42,34 @@ pub(super) async fn record(
 
 impl SqliteStore {
     pub(super) async fn steps_of(&self, holder: &Holder) -> Result<Option<Vec<Step>>, StoreError> {
-        let failed = |error: sqlx::Error| store_error(&error);
-        let mut conn = self.0.readers.acquire().await.map_err(failed)?;
-        let found = sqlx::query(statements::STEPS)
-            .bind(holder.id.as_bytes().as_slice())
-            .bind(holder.claim.as_bytes().as_slice())
-            .bind(holder.fence)
-            .fetch_all(&mut *conn)
-            .await
-            .map_err(failed)?;
+        let holder = *holder;
+        let reading = self.0.readers.run(move |conn| {
+            let values = (
+                holder.id.as_bytes().as_slice(),
+                holder.claim.as_bytes().as_slice(),
+                holder.fence,
+            );
+            rows::all(conn, statements::STEPS, values, step)
+        });
+        let found = reading.await?;
         if found.is_empty() {
             return Ok(None);
         }
-        let steps = found.iter().filter_map(|row| step(row).transpose());
-        steps.collect::<Result<_, _>>().map(Some)
+        Ok(Some(found.into_iter().flatten().collect()))
     }
 }
 
 /// Reads a step; none where a record has no steps.
-fn step(row: &SqliteRow) -> Result<Option<Step>, StoreError> {
-    let unreadable = |_| damaged("step");
-    let Some(label) = row.try_get(0).map_err(unreadable)? else {
+fn step(row: &rusqlite::Row<'_>) -> Result<Option<Step>, StoreError> {
+    let Some(label) = row.column(0, "step")? else {
         return Ok(None);
     };
     Ok(Some(Step {
         label,
-        position: row.try_get(1).map_err(unreadable)?,
-        basis: fixed(row.try_get(2).map_err(unreadable)?, "step")?,
-        codec: row.try_get(3).map_err(unreadable)?,
-        bytes: row.try_get(4).map_err(unreadable)?,
-        digest: fixed(row.try_get(5).map_err(unreadable)?, "step")?,
+        position: row.column(1, "step")?,
+        basis: row.column(2, "step")?,
+        codec: row.column(3, "step")?,
+        bytes: row.column(4, "step")?,
+        digest: row.column(5, "step")?,
     }))
 }

@@ -1,6 +1,6 @@
 //! The store's time: the host's clock, never behind what was given out before.
 
-use sqlx::sqlite::SqliteConnection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::statements;
 use crate::clock::Clock;
@@ -37,21 +37,26 @@ impl StoreTime {
             .max(now_us)
     }
 
+    /// Returns the time, not before what is stored.
+    pub(super) fn stored(&self, conn: &Connection) -> rusqlite::Result<i64> {
+        Ok(self.at_least(clock(conn)?.unwrap_or(i64::MIN)))
+    }
+
     /// Returns the time for a transaction's decisions and stores it if due.
-    pub(super) async fn in_transaction(
-        &self,
-        conn: &mut SqliteConnection,
-    ) -> Result<i64, sqlx::Error> {
-        let stored: Option<i64> = sqlx::query_scalar(statements::CLOCK)
-            .fetch_optional(&mut *conn)
-            .await?;
+    pub(super) fn in_transaction(&self, conn: &Connection) -> rusqlite::Result<i64> {
+        let stored = clock(conn)?;
         let now_us = self.at_least(stored.unwrap_or(i64::MIN));
         if stored.is_some_and(|stored| now_us.saturating_sub(stored) > STORED_EVERY_US) {
-            sqlx::query(statements::ADVANCE_CLOCK)
-                .bind(now_us)
-                .execute(conn)
-                .await?;
+            conn.prepare_cached(statements::ADVANCE_CLOCK)?
+                .execute([now_us])?;
         }
         Ok(now_us)
     }
+}
+
+/// Returns the time that is stored, once an engine has been pinned.
+pub(super) fn clock(conn: &Connection) -> rusqlite::Result<Option<i64>> {
+    conn.prepare_cached(statements::CLOCK)?
+        .query_row((), |row| row.get(0))
+        .optional()
 }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
+use super::error::Failure as _;
 use super::{SqliteStore, error, rows, statements};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::sql::{damaged, write_elements};
@@ -29,7 +30,7 @@ pub(crate) fn in_session(error: &sqlx::Error) -> StoreError {
             StoreErrorKind::Transient,
             "the SQLite file is locked, or was changed since this transaction first read it; roll back, and begin with `begin_with(\"BEGIN IMMEDIATE\")`, which waits for its turn",
         )
-        .with_code(error::code(error).unwrap_or_default());
+        .with_code(error.code().map(|code| code.to_string()).unwrap_or_default());
     }
     if error::is_of_statement(error) {
         // It has not the tables of this store.
@@ -87,7 +88,7 @@ impl Transactional for SqliteStore {
         let now_us = self.0.time.at_least(stored);
         let decision = transition::reserve_in_transaction(Some(&record), request, now_us);
         if let Some(next) = &decision.write {
-            rows::write(next).execute(conn).await.map_err(failed)?;
+            rows::write_in(next).execute(conn).await.map_err(failed)?;
         }
         Ok(Entrance::Answered(decision.reply))
     }

@@ -5,56 +5,66 @@
 //! when there is only one. `BEGIN IMMEDIATE` is what makes each decision
 //! atomic: between a record's read and its write nobody else writes.
 
-use sqlx::Executor as _;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use rusqlite::Connection;
 
+use super::connection::{Database, begin, execute};
 use super::error::store_error;
+use super::jobs::{self, Done, Inbox, Job, Jobs, Op};
+use super::look::look;
 use super::time::StoreTime;
-use super::{rows, schema, statements, steps};
+use super::{gone, no_thread, rows, schema, statements, steps};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::fault;
 use crate::identity::RecordId;
 use crate::record::Record;
-use crate::store::{
-    Audited, Complete, MarkUnknown, Meta, RecordStep, Release, Reserve, Reserved, Settle, Sweep,
-    Written,
-};
-use crate::sync::{mpsc, oneshot};
+use crate::store::{Audited, Meta, Settle, Written};
+use crate::sync::oneshot;
 use crate::transition::{self, Decision};
 
-/// The most jobs in one transaction.
-const BATCH: usize = 256;
-
-pub(super) enum Op {
-    Pin(Meta),
-    Reserve(Reserve),
-    Complete(Complete),
-    Release(Release),
-    MarkUnknown(MarkUnknown),
-    Sweep(Sweep),
-    Settle(Settle),
-    RecordStep(RecordStep),
+/// Opens the file and its schema on the thread that writes from then on.
+pub(super) async fn start(database: Database, time: StoreTime) -> Result<Jobs, StoreError> {
+    let (jobs, inbox) = jobs::queue();
+    let (opened, opens) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("idem-sqlite".to_owned())
+        .spawn(move || match open(&database, &time) {
+            Ok(conn) => {
+                opened.send(Ok(())).ok();
+                let writer = Writer {
+                    database,
+                    conn: Some(conn),
+                    time,
+                };
+                writer.serve(inbox);
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        })
+        .map_err(|_| no_thread())?;
+    opens.await.map_err(|_| gone())??;
+    Ok(jobs)
 }
 
-pub(super) enum Done {
-    Pinned(Meta),
-    Reserved(Reserved),
-    Written(Written),
-    Swept(u64),
-}
-
-pub(super) struct Job {
-    pub(super) op: Op,
-    pub(super) reply: oneshot::Sender<Result<Done, StoreError>>,
+fn open(database: &Database, time: &StoreTime) -> Result<Connection, StoreError> {
+    if !database.create {
+        // Before anything is asked of it that would change another's file.
+        schema::require(&database.path)?;
+    }
+    let conn = database.connect()?;
+    if database.create {
+        schema::migrate(&conn, time.host_us())?;
+    }
+    // The host's clock may have stepped back since the file was written.
+    time.stored(&conn).map_err(|error| store_error(&error))?;
+    Ok(conn)
 }
 
 /// The writing connection and what it takes to open it again.
-pub(super) struct Writer {
-    pub(super) options: SqliteConnectOptions,
+struct Writer {
+    database: Database,
     /// None after an error inside a transaction, until it is opened again:
     /// closing is the rollback that cannot fail.
-    pub(super) conn: Option<SqliteConnection>,
-    pub(super) time: StoreTime,
+    conn: Option<Connection>,
+    time: StoreTime,
 }
 
 /// Why a transaction did not answer its jobs.
@@ -68,15 +78,19 @@ type Results = Vec<Result<Done, StoreError>>;
 
 impl Writer {
     /// Serves jobs until every sender is gone.
-    pub(super) async fn serve(mut self, mut jobs: mpsc::Receiver<Job>) {
+    fn serve(mut self, mut inbox: Inbox) {
         let mut batch = Vec::new();
-        while jobs.recv_many(&mut batch, BATCH).await > 0 {
-            match self.transact(&mut batch).await {
-                Ok(results) => answer(&mut batch, results).await,
+        while inbox.wait(&mut batch, self.conn.is_some()) {
+            self.look_first(&mut batch);
+            if batch.is_empty() {
+                continue;
+            }
+            match self.transact(&mut batch) {
+                Ok(results) => answer(&mut batch, results),
                 Err(failed) if failed.inside && batch.len() > 1 => {
                     // One bad job must not fail its neighbours.
                     for job in std::mem::take(&mut batch) {
-                        self.serve_one(job).await;
+                        self.serve_one(job);
                     }
                 }
                 Err(failed) => refuse(&mut batch, &failed.error),
@@ -84,26 +98,41 @@ impl Writer {
         }
     }
 
-    async fn serve_one(&mut self, job: Job) {
+    /// Answers the job that found the writer idle, if no transaction is needed.
+    fn look_first(&self, batch: &mut Vec<Job>) {
+        let (Some(conn), Some(job)) = (&self.conn, batch.first()) else {
+            return;
+        };
+        let Op::Look(request) = &job.op else {
+            return;
+        };
+        let looked = look(conn, &self.time, request).transpose();
+        if let Some(found) = looked {
+            let job = batch.remove(0);
+            job.reply.send(found.map(Done::Reserved)).ok();
+        }
+    }
+
+    fn serve_one(&mut self, job: Job) {
         let mut alone = vec![job];
-        match self.transact(&mut alone).await {
-            Ok(results) => answer(&mut alone, results).await,
+        match self.transact(&mut alone) {
+            Ok(results) => answer(&mut alone, results),
             Err(failed) => refuse(&mut alone, &failed.error),
         }
     }
 
     /// Runs jobs in one transaction. An error means that none of them
     /// happened, unless it is ambiguous.
-    async fn transact(&mut self, batch: &mut Vec<Job>) -> Result<Results, Failed> {
+    fn transact(&mut self, batch: &mut Vec<Job>) -> Result<Results, Failed> {
         let outside = |error| Failed {
             error,
             inside: false,
         };
         let conn = match &mut self.conn {
             Some(conn) => conn,
-            none => none.insert(schema::open(&self.options).await.map_err(outside)?),
+            none => none.insert(self.database.connect().map_err(outside)?),
         };
-        if let Err(error) = schema::begin(conn).await {
+        if let Err(error) = begin(conn) {
             if error.kind() != StoreErrorKind::Transient {
                 self.conn = None;
             }
@@ -112,9 +141,9 @@ impl Writer {
         // Whoever waited for the lock in vain has been told so: not running it
         // now keeps that true.
         batch.retain(|job| !job.reply.is_closed());
-        let ran = match run_all(conn, batch, &self.time).await {
-            Ok(results) => match conn.execute(statements::COMMIT).await {
-                Ok(_) => return Ok(results),
+        let ran = match run_all(conn, batch, &self.time) {
+            Ok(results) => match execute(conn, statements::COMMIT) {
+                Ok(()) => return Ok(results),
                 Err(error) => store_error(&error).ambiguous(),
             },
             Err(error) => store_error(&error),
@@ -127,14 +156,13 @@ impl Writer {
     }
 }
 
-async fn answer(batch: &mut Vec<Job>, results: Results) {
+fn answer(batch: &mut Vec<Job>, results: Results) {
     for (job, result) in batch.drain(..).zip(results) {
-        fault::point(match job.op {
-            Op::Reserve(_) => "reserve-committed",
+        fault::point_on_thread(match job.op {
+            Op::Look(_) | Op::Reserve(_) => "reserve-committed",
             Op::Complete(_) => "complete-committed",
             _ => "other-committed",
-        })
-        .await;
+        });
         // The caller may have gone; what was written stays.
         job.reply.send(result).ok();
     }
@@ -146,124 +174,94 @@ fn refuse(batch: &mut Vec<Job>, error: &StoreError) {
     }
 }
 
-async fn run_all(
-    conn: &mut SqliteConnection,
-    batch: &[Job],
-    time: &StoreTime,
-) -> Result<Results, sqlx::Error> {
-    let now_us = time.in_transaction(conn).await?;
+fn run_all(conn: &Connection, batch: &[Job], time: &StoreTime) -> rusqlite::Result<Results> {
+    let now_us = time.in_transaction(conn)?;
     let mut results = Vec::with_capacity(batch.len());
     for job in batch {
-        results.push(run(conn, &job.op, now_us).await?);
+        results.push(run(conn, &job.op, now_us)?);
     }
     Ok(results)
 }
 
 /// Runs one job. The outer error rolls back, the inner one is this job's own.
-async fn run(
-    conn: &mut SqliteConnection,
-    op: &Op,
-    now_us: i64,
-) -> Result<Result<Done, StoreError>, sqlx::Error> {
+fn run(conn: &Connection, op: &Op, now_us: i64) -> rusqlite::Result<Result<Done, StoreError>> {
     Ok(match op {
-        Op::Pin(meta) => Ok(Done::Pinned(pin(conn, meta, now_us).await?)),
-        Op::Reserve(request) => step(conn, &request.id, |current| {
+        Op::Pin(meta) => Ok(Done::Pinned(pin(conn, meta, now_us)?)),
+        Op::Look(request) | Op::Reserve(request) => step(conn, &request.id, |current| {
             transition::reserve(current, request, now_us)
-        })
-        .await?
+        })?
         .map(Done::Reserved),
         Op::Complete(request) => step(conn, &request.holder.id, |current| {
             transition::complete(current, request, now_us)
-        })
-        .await?
+        })?
         .map(Done::Written),
         Op::Release(request) => step(conn, &request.holder.id, |current| {
             transition::release(current, request, now_us)
-        })
-        .await?
+        })?
         .map(Done::Written),
         Op::MarkUnknown(request) => step(conn, &request.holder.id, |current| {
             transition::mark_unknown(current, request, now_us)
-        })
-        .await?
+        })?
         .map(Done::Written),
         Op::Sweep(request) => {
-            let deleted = sqlx::query(statements::SWEEP)
-                .bind(now_us.saturating_sub(request.grace_us))
-                .bind(i64::from(request.limit))
-                .execute(conn)
-                .await?;
-            Ok(Done::Swept(deleted.rows_affected()))
+            let before_us = now_us.saturating_sub(request.grace_us);
+            let deleted = conn
+                .prepare_cached(statements::SWEEP)?
+                .execute((before_us, request.limit))?;
+            Ok(Done::Swept(deleted as u64))
         }
-        Op::Settle(request) => settle(conn, request, now_us).await?.map(Done::Written),
-        Op::RecordStep(request) => steps::record(conn, request, now_us)
-            .await?
-            .map(Done::Written),
+        Op::Settle(request) => settle(conn, request, now_us)?.map(Done::Written),
+        Op::RecordStep(request) => steps::record(conn, request, now_us)?.map(Done::Written),
     })
 }
 
 /// Reads a record, decides, and writes: atomic inside the transaction.
-pub(super) async fn step<T>(
-    conn: &mut SqliteConnection,
+pub(super) fn step<T>(
+    conn: &Connection,
     id: &RecordId,
     decide: impl FnOnce(Option<&Record>) -> Decision<T>,
-) -> Result<Result<T, StoreError>, sqlx::Error> {
-    let row = sqlx::query(statements::FIND)
-        .bind(id.as_bytes().as_slice())
-        .fetch_optional(&mut *conn)
-        .await?;
-    let current = match row.as_ref().map(rows::record).transpose() {
+) -> rusqlite::Result<Result<T, StoreError>> {
+    let current = match rows::find(conn, id)? {
         Ok(current) => current,
         Err(damaged) => return Ok(Err(damaged)),
     };
     let decision = decide(current.as_ref());
     if let Some(record) = &decision.write {
-        rows::write(record).execute(conn).await?;
+        rows::write(conn, record)?;
     }
     Ok(Ok(decision.reply))
 }
 
 /// Changes a record by hand, with its entry in the audit.
-async fn settle(
-    conn: &mut SqliteConnection,
+fn settle(
+    conn: &Connection,
     request: &Settle,
     now_us: i64,
-) -> Result<Result<Written, StoreError>, sqlx::Error> {
+) -> rusqlite::Result<Result<Written, StoreError>> {
     let mut was = None;
     let written = step(conn, &request.id, |current| {
         was = current.map(|record| record.state);
         transition::settle(current, request, now_us)
-    })
-    .await?;
+    })?;
     if let (Ok(Written::Done), Some(was)) = (&written, was) {
         let entry = Audited::of(request, was, now_us);
-        rows::note(&request.id, &entry).execute(conn).await?;
+        rows::note(conn, &request.id, &entry)?;
     }
     Ok(written)
 }
 
-async fn pin(conn: &mut SqliteConnection, meta: &Meta, now_us: i64) -> Result<Meta, sqlx::Error> {
-    sqlx::query(statements::PIN)
-        .bind(meta.format.as_str())
-        .bind(meta.instance.as_slice())
-        .bind(meta.secret_check.as_slice())
-        .bind(now_us)
-        .execute(&mut *conn)
-        .await?;
-    let (format, instance, secret_check): (String, Vec<u8>, Vec<u8>) =
-        sqlx::query_as(statements::META).fetch_one(conn).await?;
-    Ok(Meta {
-        format,
-        // The table checks the lengths.
-        instance: instance.try_into().unwrap_or_default(),
-        secret_check: secret_check.try_into().unwrap_or_default(),
+fn pin(conn: &Connection, meta: &Meta, now_us: i64) -> rusqlite::Result<Meta> {
+    conn.prepare_cached(statements::PIN)?.execute((
+        meta.format.as_str(),
+        meta.instance.as_slice(),
+        meta.secret_check.as_slice(),
+        now_us,
+    ))?;
+    conn.prepare_cached(statements::META)?.query_row((), |row| {
+        Ok(Meta {
+            format: row.get(0)?,
+            instance: row.get(1)?,
+            secret_check: row.get(2)?,
+        })
     })
-}
-
-pub(super) fn gone() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Transient,
-        "the thread that writes to the SQLite file ended",
-    )
-    .ambiguous()
 }
