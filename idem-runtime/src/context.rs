@@ -1,6 +1,7 @@
 //! What a body may ask about its own attempt.
 
 use crate::engine::attempt::AttemptState;
+use crate::engine::tracker::Tracked;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::identity::RecordId;
@@ -9,6 +10,8 @@ use crate::sync::Arc;
 tokio::task_local! {
     static CURRENT: Option<Context>;
     static ENGINE: Option<Engine>;
+    /// Ends with the task's future, before its caller has the answer.
+    static TRACKED: Tracked;
 }
 
 /// The attempt whose body asks; see [`context`].
@@ -240,7 +243,15 @@ pub(crate) fn unprotected<F: Future>(body: F) -> impl Future<Output = F::Output>
     CURRENT.scope(within, body)
 }
 
-/// Carries the caller's engine and held keys into a task.
-pub(crate) fn carry<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
-    ENGINE.scope(scoped_engine(), CURRENT.scope(current(), future))
+/// Carries the caller's engine and held keys into a task, which is `tracked`
+/// until it ends.
+///
+/// All of it lies around the future: a block that awaited it would keep room
+/// for it twice.
+pub(crate) fn carry<F: Future>(
+    tracked: Tracked,
+    future: F,
+) -> impl Future<Output = F::Output> + use<F> {
+    let carried = ENGINE.scope(scoped_engine(), CURRENT.scope(current(), future));
+    TRACKED.scope(tracked, carried)
 }

@@ -5,7 +5,7 @@
 pub(crate) use std::sync::Condvar;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
-pub(crate) use tokio::sync::{Notify, OnceCell, mpsc, oneshot, watch};
+pub(crate) use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) use tokio::time::{sleep, timeout};

@@ -41,7 +41,7 @@ fn landed(by: u8) -> Arc<Landed> {
 }
 
 /// How callers join, so that a broken way can be tried in its place.
-type Join = fn(&Arc<Flights>, FlightKey) -> Part;
+type Join = fn(&Arc<Flights>, &FlightKey) -> Part;
 
 /// How a lead ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Key {
     /// no bound on its waiting: whoever is stranded is a deadlock here.
     fn call(&self, join: Join, fate: impl Fn() -> Fate) {
         loop {
-            let answer = match join(&self.flights, key(self.number)) {
+            let answer = match join(&self.flights, &key(self.number)) {
                 Part::Lead(lead) => self.lead(lead, fate()),
                 Part::Follow(mut follow) => shuttle::future::block_on(follow.landed()),
             };
@@ -161,12 +161,12 @@ fn callers_that_overlap_make_one_trip() {
         || {
             let flights = Arc::new(Flights::new());
             let shared = Key::new(1, &flights);
-            let Part::Lead(lead) = flights.join(key(1)) else {
+            let Part::Lead(lead) = flights.join(&key(1)) else {
                 panic!("the first caller leads");
             };
             let calls: Vec<_> = (0..3)
                 .map(|_| {
-                    let part = flights.join(key(1));
+                    let part = flights.join(&key(1));
                     thread::spawn(move || match part {
                         Part::Lead(_) => panic!("it overlaps with another"),
                         Part::Follow(mut follow) => {
@@ -192,7 +192,7 @@ fn an_old_lead_does_not_end_a_newer_flight() {
     shuttle::check_random(
         || {
             let flights = Arc::new(Flights::new());
-            let Part::Lead(old) = flights.join(key(1)) else {
+            let Part::Lead(old) = flights.join(&key(1)) else {
                 panic!("the first caller leads");
             };
             let ends = thread::spawn(move || old.land(&landed(1)));
@@ -219,8 +219,8 @@ fn is_found(broken: impl Fn() + Send + Sync + 'static) -> bool {
 }
 
 /// Looks first and starts second: two may lead.
-fn look_then_start(flights: &Arc<Flights>, key: FlightKey) -> Part {
-    match flights.join(key.clone()) {
+fn look_then_start(flights: &Arc<Flights>, key: &FlightKey) -> Part {
+    match flights.join(key) {
         Part::Lead(lead) => {
             drop(lead);
             thread::yield_now();

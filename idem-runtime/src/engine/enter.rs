@@ -371,7 +371,7 @@ impl<'a> Wait<'a> {
         let Some(deadline) = self.deadline else {
             return Joined::Lead(None);
         };
-        let mut follow = match self.engine.flights.join(self.prepared.flight.clone()) {
+        let mut follow = match self.engine.flights.join(&self.prepared.flight) {
             Part::Lead(lead) => return Joined::Lead(Some(lead)),
             Part::Follow(follow) => follow,
         };

@@ -16,7 +16,7 @@ pub(crate) mod site;
 pub(crate) mod steps;
 mod sweep;
 mod sweeper;
-mod tracker;
+pub(crate) mod tracker;
 mod waiting;
 mod within;
 
@@ -163,16 +163,10 @@ impl Inner {
         W: Future<Output = Option<O>> + Send + 'static,
     {
         let tracked = self.tasks.track();
-        let work = context::carry(work)
+        let work = context::carry(tracked, work)
             .instrument(tracing::Span::current())
             .with_current_subscriber();
-        let handle = self.runtime().map(|runtime| {
-            runtime.spawn(async move {
-                let done = work.await;
-                drop(tracked);
-                done
-            })
-        });
+        let handle = self.runtime().map(|runtime| runtime.spawn(work));
         async move {
             let Some(handle) = handle else {
                 return Spawned::Gone;

@@ -8,6 +8,8 @@
 //! | a store | [`conformance`] |
 
 pub mod conformance;
+#[doc(hidden)]
+pub mod parts;
 mod testbed;
 
 pub use self::testbed::{TestClock, Testbed, crash_here};

@@ -42,7 +42,8 @@ impl<R> Clone for Ops<R> {
 }
 
 trait Driver<R>: Send + Sync {
-    /// Runs the body in a task of its own.
+    /// Begins to run the body in a task of its own, and returns what waits for
+    /// it.
     fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Boxed<Finished<R>>;
     /// Takes the reservation for a body that runs in its caller's task.
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<R>>;
@@ -144,11 +145,22 @@ impl<R> Finished<R> {
         }
     }
 }
+
 /// A call whose body runs in a task of its own.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Detached<R> {
-    future: Boxed<Finished<R>>,
-    parent: Option<Option<Context>>,
+    /// Until the first poll.
+    start: Option<Box<Start<R>>>,
+    /// From then on.
+    working: Option<Boxed<Finished<R>>>,
+    parent: Option<Context>,
+}
+
+/// What a call begins with, in a box that does not outlive its beginning.
+struct Start<R> {
+    call: Call,
+    ops: Ops<R>,
+    body: Boxed<R>,
 }
 
 impl<R> std::fmt::Debug for Detached<R> {
@@ -162,11 +174,19 @@ impl<R> Future for Detached<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
         let this = &mut *self;
-        let parent = this.parent.get_or_insert_with(context::current);
-        this.future
+        if let Some(start) = this.start.take() {
+            this.parent = context::current();
+            let Start { call, ops, body } = *start;
+            this.working = Some(ops.0.detached(call, body));
+        }
+        // None only if the start has panicked, and its caller polls again.
+        let Some(working) = &mut this.working else {
+            return Poll::Pending;
+        };
+        working
             .as_mut()
             .poll(cx)
-            .map(|finished| finished.give(parent.as_ref()))
+            .map(|finished| finished.give(this.parent.as_ref()))
     }
 }
 
@@ -176,7 +196,12 @@ where
     F: Future<Output = R> + Send + 'static,
 {
     Detached {
-        future: ops.0.detached(call, Box::pin(body)),
+        start: Some(Box::new(Start {
+            call,
+            ops,
+            body: Box::pin(body),
+        })),
+        working: None,
         parent: None,
     }
 }

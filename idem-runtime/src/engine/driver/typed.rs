@@ -62,13 +62,13 @@ where
         call: Call,
         body: Boxed<Result<T, E>>,
     ) -> Boxed<Finished<Result<T, E>>> {
-        Box::pin(async move {
-            let watch = Watch::begin(call.name());
-            let span = watch.span();
-            self.detached_watched(call, watch, body)
-                .instrument(span)
-                .await
-        })
+        let watch = Watch::begin(call.name());
+        let span = watch.span();
+        let working = span.in_scope(|| self.detached_watched(call, watch, body));
+        if span.is_disabled() {
+            return working;
+        }
+        Box::pin(working.instrument(span))
     }
 
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<Result<T, E>>> {
@@ -190,22 +190,27 @@ where
     M: ErrorMapping<E>,
     C: Codec<T, P::Kept>,
 {
-    /// Runs the body in a task of its own, inside of the call's span.
-    async fn detached_watched(
+    /// Begins a task for the call at once, inside of the call's span. What is
+    /// returned waits for it, and holds nothing of the call's arguments.
+    fn detached_watched(
         self: Arc<Self>,
         call: Call,
         watch: Arc<Watch>,
         body: Boxed<Result<T, E>>,
-    ) -> Finished<Result<T, E>> {
+    ) -> Boxed<Finished<Result<T, E>>> {
         let (engine, prepared, parent) = match self.open(call) {
             Opened::Ready(engine, prepared, parent) => (engine, prepared, parent),
             Opened::Unprotected => {
                 watch.unprotected();
-                return Finished::unprotected(Ok(
-                    context::unprotected(outcome::unobserved(body)).await
-                ));
+                return Box::pin(async {
+                    let answer = context::unprotected(outcome::unobserved(body)).await;
+                    Finished::unprotected(Ok(answer))
+                });
             }
-            Opened::Refused(error, record) => return self.refuse(error, record).counted(&watch),
+            Opened::Refused(error, record) => {
+                let refused = self.refuse(error, record).counted(&watch);
+                return Box::pin(std::future::ready(refused));
+            }
         };
         let presence = Presence::new();
         let caller = Caller(Arc::clone(&presence));
@@ -214,7 +219,9 @@ where
         let this = Arc::clone(&self);
         let watched = Arc::clone(&watch);
         let work = async move {
-            let finished = match enter(&engine, &prepared, &presence).await {
+            // In boxes of their own: while the body runs, neither is there.
+            let entry = Box::pin(enter(&engine, &prepared, &presence)).await;
+            let finished = match entry {
                 Entry::Won(attempt) => {
                     fault::point("before-body").await;
                     // In both cases, dropping the attempt gives the
@@ -226,16 +233,19 @@ where
                         this.refuse(Error::ShuttingDown, Some(id))
                     } else {
                         let ended = run(&attempt, body, parent.as_ref()).await;
-                        this.conclude(attempt, ended).await
+                        Box::pin(this.conclude(attempt, ended)).await
                     }
                 }
                 entry => this.answer(&prepared, entry)?,
             };
             Some(finished.counted(&watched))
         };
-        let spawned = task_of.spawn(work).await;
-        drop(caller);
-        self.finished(spawned, id).counted(&watch)
+        let spawned = task_of.spawn(work);
+        Box::pin(async move {
+            let spawned = spawned.await;
+            drop(caller);
+            self.finished(spawned, id).counted(&watch)
+        })
     }
 
     fn open(&self, call: Call) -> Opened {
