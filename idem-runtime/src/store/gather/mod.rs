@@ -99,13 +99,7 @@ impl<T: Trip> std::fmt::Debug for Gather<T> {
 
 impl<T: Trip> Gather<T> {
     pub(super) fn new(trip: T) -> Self {
-        Self::with(
-            trip,
-            std::env::var("LANES")
-                .ok()
-                .and_then(|l| l.parse().ok())
-                .unwrap_or(LANES),
-        )
+        Self::with(trip, LANES)
     }
 
     /// Sends each request by itself.
