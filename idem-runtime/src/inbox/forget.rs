@@ -105,6 +105,7 @@ async fn forget(engine: &Inner, id: RecordId, note: &Note) -> Result<bool, Error
             note: note.clone(),
         };
         let limit = engine.limits.store_timeout;
+        let _changing = engine.changing(&id);
         let settled = engine.store_call(StoreStep::Settle, limit, admin.settle(&request));
         match settled.await? {
             Written::Done | Written::AlreadyDone => return Ok(true),

@@ -83,6 +83,9 @@ where
                     return Entered::Finished(self.refuse(error, record).counted(&watch));
                 }
             };
+            if let Some(finished) = self.cached(&engine, &prepared) {
+                return Entered::Finished(finished.counted(&watch));
+            }
             let presence = Presence::new();
             let caller = Caller(Arc::clone(&presence));
             let id = prepared.id();
@@ -207,6 +210,9 @@ where
             }
             Opened::Refused(error, record) => return self.refuse(error, record).counted(&watch),
         };
+        if let Some(finished) = self.cached(&engine, &prepared) {
+            return finished.counted(&watch);
+        }
         let presence = Presence::new();
         let caller = Caller(Arc::clone(&presence));
         let id = prepared.id();
@@ -322,6 +328,13 @@ where
             Entry::Refused(error) => Some(self.refuse(error, Some(id))),
             Entry::Left | Entry::Won(_) => None,
         }
+    }
+
+    /// Gives what this process has in memory, without asking the store.
+    fn cached(&self, engine: &Inner, prepared: &Prepared) -> Option<Finished<Result<T, E>>> {
+        let cached = engine.cached(&prepared.flight)?;
+        crate::telemetry::cache_hit(&prepared.operation);
+        Some(self.replay(prepared.id(), &cached.landed, How::Replayed))
     }
 
     /// Step four: gives a recorded answer back.
