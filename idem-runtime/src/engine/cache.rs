@@ -38,8 +38,8 @@ const BYTES: RangeInclusive<u64> = 64 << 10..=64 << 30;
 const AGES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3_600);
 pub(super) const DEFAULT_AGE: Duration = Duration::from_secs(60);
 
-/// What an entry takes beside the bytes of its answer: the measured memory of
-/// many small ones, rounded up.
+/// What an entry takes beside the bytes of its answer: itself, its place in the
+/// table, and what the table remembers of those that had to go, rounded up.
 const OVERHEAD: usize = 512;
 /// Each has a lock and an equal part of the bytes.
 const SHARDS: usize = 16;

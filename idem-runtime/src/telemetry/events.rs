@@ -45,13 +45,6 @@ pub(crate) fn started(
     }
 }
 
-/// A replay that asked no store.
-pub(crate) fn cache_hit(operation: &Arc<str>) {
-    count!(CACHE_HITS, "operation" => Arc::clone(operation));
-    #[cfg(not(feature = "metrics"))]
-    let _ = operation;
-}
-
 pub(crate) fn won(operation: &Arc<str>, record: RecordId, won: &Won) {
     count!(RESERVATIONS, "operation" => Arc::clone(operation));
     if won.doubt {
