@@ -434,9 +434,12 @@ impl Identified {
 
 type Payload = [(Cow<'static, str>, Encoded)];
 
+/// Its label, its bytes, and where each element is in them.
+type Tuple<'a> = (&'a str, &'a [u8], &'a [std::ops::Range<usize>]);
+
 /// The parts of a payload that is one tuple of several elements, which consists
 /// of those. A tuple of one is one element, or it would equal its content.
-fn tuple(payload: &Payload) -> Option<(&str, &[u8], &[std::ops::Range<usize>])> {
+fn tuple(payload: &Payload) -> Option<Tuple<'_>> {
     match payload {
         [
             (

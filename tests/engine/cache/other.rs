@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use idem::admin::Settled;
 use idem::sqlx::{Connection as _, SqliteConnection};
 use idem::store::{MemoryStore, SqliteStore};
 use idem::{Engine, Error, How, OnInProgress, TombstoneReason};
@@ -138,12 +139,12 @@ async fn calls_in_their_callers_transaction_neither_use_it_nor_add_to_it() {
     assert_eq!(charge(&engine, &runs).await, Ok(1));
     assert_eq!(in_transaction(&engine, conn).await, 1);
     // The cache does not know it, and the transaction does.
-    forget(&other).await.unwrap();
+    assert_eq!(forget(&other).await, Ok(Settled::Done));
     assert_eq!(in_transaction(&engine, conn).await, 70);
-    forget(&engine).await.unwrap();
+    assert_eq!(forget(&engine).await, Ok(Settled::Done));
     assert_eq!(in_transaction(&engine, conn).await, 70);
     // Had it been added, this would be seen.
-    forget(&other).await.unwrap();
+    assert_eq!(forget(&other).await, Ok(Settled::Done));
     assert_eq!(charge(&engine, &runs).await, Ok(2));
 }
 
@@ -157,7 +158,7 @@ async fn operators_are_shown_what_is_in_the_store() {
         assert!(record.get().await.unwrap().is_some());
         assert_eq!(store.looks(), looks);
     }
-    forget(&crate::engine(store).await).await.unwrap();
+    assert_eq!(forget(&crate::engine(store).await).await, Ok(Settled::Done));
     assert_eq!(charge(&engine, &runs).await, Ok(1));
     let seen = record.get().await.unwrap().unwrap();
     assert!(seen.record.answer.is_none());
