@@ -65,9 +65,10 @@ impl Script {
         }
         self.make(self.call("plain").payload(&"b"), Ok(3)).await;
         self.make(self.call("plain").payload(&"a"), Ok(4)).await;
-        let borrowed = String::from("own");
+        let own = 3;
+        let borrowed = &own;
         let call = self.call("plain").payload(&"a");
-        let told: Result<u32, Fail> = call.run_borrowed(async { Ok(borrowed.len() as u32) }).await;
+        let told: Result<i32, Fail> = call.run_borrowed(async { Ok(*borrowed) }).await;
         self.tell(told);
         // Two types of one name.
         self.make(self.call("plain").payload(&"a"), Ok("text".to_owned()))
