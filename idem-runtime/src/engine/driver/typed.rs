@@ -220,20 +220,6 @@ where
             return finished;
         }
         let prepared = Arc::new(call.prepare(&engine));
-        // A box of its own, so that what is found in memory pays for no more than
-        // what it needs.
-        Box::pin(self.spawned(engine, prepared, parent, watch, body)).await
-    }
-
-    /// Takes the key and runs the body in a task, or learns why not.
-    async fn spawned(
-        self: Arc<Self>,
-        engine: Arc<Inner>,
-        prepared: Arc<Prepared>,
-        parent: Option<Context>,
-        watch: Arc<Watch>,
-        body: Boxed<Result<T, E>>,
-    ) -> Finished<Result<T, E>> {
         let presence = Presence::new();
         let caller = Caller(Arc::clone(&presence));
         let id = prepared.id();
