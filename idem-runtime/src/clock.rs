@@ -40,7 +40,10 @@ impl Clock for SystemClock {
 /// Converts to whole microseconds, rounding up so that nothing becomes zero,
 /// and saturating.
 pub(crate) fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX)
+    // Not by `as_nanos`, whose 128 bits are slow to divide.
+    let seconds = duration.as_secs().saturating_mul(1_000_000);
+    let rest = u64::from(duration.subsec_nanos().div_ceil(1_000));
+    i64::try_from(seconds.saturating_add(rest)).unwrap_or(i64::MAX)
 }
 
 /// Converts microseconds, negative ones counting as none.

@@ -14,7 +14,8 @@ use crate::sync::{Arc, Mutex, lock};
 pub enum How {
     /// The body ran in this call.
     Executed,
-    /// The recorded answer came from the store.
+    /// The recorded answer came from the store, or from this engine's
+    /// [cache](crate::EngineBuilder::cache).
     Replayed,
     /// The recorded answer came from a call of this process that ran meanwhile.
     Coalesced,
@@ -57,8 +58,9 @@ pub struct Outcome {
     /// background. It says nothing for [`How::Refused`] and
     /// [`How::Unprotected`].
     pub recorded: bool,
-    /// When a replayed answer was recorded, by the store's clock; for a coalesced
-    /// one, by this process's.
+    /// When a replayed answer was recorded, by the store's clock; by this process's
+    /// for a coalesced one, and for one that this engine recorded and has in its
+    /// cache.
     pub completed_at: Option<SystemTime>,
     /// The record, if there is a key.
     pub record: Option<RecordId>,

@@ -9,6 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod cache;
 mod cancel;
 mod context;
 mod crowd;

@@ -121,3 +121,19 @@ async fn a_blank_note_and_a_store_without_operators_are_refused() {
     };
     assert_eq!(error.kind(), StoreErrorKind::Permanent);
 }
+
+#[tokio::test]
+async fn a_message_in_memory_is_a_duplicate_until_it_is_forgotten() {
+    let store = idem::store::MemoryStore::new();
+    let engine = Engine::builder(store.clone()).cache(1 << 20);
+    let engine = engine.build().await.unwrap();
+    let (inbox, runs) = (engine.inbox(CONSUMER), Runs::default());
+    let receive = || inbox.receive("m-1", runs.clone().handle());
+    assert_eq!(receive().await, Received::First(1));
+    for _ in 0..2 {
+        assert_eq!(receive().await, Received::Duplicate(1));
+    }
+    assert_eq!(inbox.forget("m-1", "kim", "undone by hand").await, Ok(true));
+    assert_eq!(receive().await, Received::First(2));
+    assert_eq!(receive().await, Received::Duplicate(2));
+}

@@ -11,6 +11,8 @@
 )]
 
 #[cfg(test)]
+mod cache;
+#[cfg(test)]
 mod canary;
 #[cfg(test)]
 mod documents;

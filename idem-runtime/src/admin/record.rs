@@ -239,6 +239,11 @@ impl RecordRef {
     /// the highest version that was applied. The next call runs the body, with
     /// whatever payload it has.
     ///
+    /// An engine that keeps answers [in memory](crate::EngineBuilder::cache) may
+    /// replay a forgotten one for as long as its
+    /// [`cache_for`](crate::EngineBuilder::cache_for) says, if the record was
+    /// forgotten through another engine.
+    ///
     /// # Concurrent calls
     /// One of them is [`Settled::Done`].
     ///

@@ -91,6 +91,7 @@ pub(super) async fn settle(engine: &Inner, order: Order) -> Result<Settled, Erro
         note: order.note,
     };
     let limit = engine.limits.store_timeout;
+    let _changing = engine.changing(&order.id);
     let settled = operators(engine)?.settle(&request);
     let written = engine.store_call(StoreStep::Settle, limit, settled).await?;
     Ok(match written {

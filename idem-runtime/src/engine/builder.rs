@@ -6,7 +6,7 @@ use super::call::LEASES;
 use super::operations::Operations;
 use super::renewal::Renewals;
 use super::tracker::Tracker;
-use super::{Engine, Inner, Limits, conclude};
+use super::{Engine, Inner, Limits, cache, conclude};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::identity::{FORMAT, Identity, Secret};
@@ -29,6 +29,8 @@ use crate::telemetry;
 /// | [`store_timeout`](Self::store_timeout) | 5 s | 10 ms to 5 min | one call to the store |
 /// | [`reserve_timeout`](Self::reserve_timeout) | 10 s | the store timeout to 10 min | a reservation with all its resends |
 /// | [`max_waiters`](Self::max_waiters) | 10,000 | 0 and more | calls of this process that wait; those above get `InProgress` at once |
+/// | [`cache`](Self::cache) | 0, which is off | 64 KiB to 64 GiB | memory for finished answers, which are then replayed without asking the store |
+/// | [`cache_for`](Self::cache_for) | 1 min | 1 ms to 1 h | how long such an answer is used at most; one that is forgotten through another engine, too |
 /// | [`strict`](Self::strict) | off | | warnings at start and derived names are errors |
 /// | [`accept_loss`](Self::accept_loss) | none | | findings that would fail the start |
 ///
@@ -41,6 +43,8 @@ pub struct EngineBuilder {
     secret: Option<Secret>,
     clock: Arc<dyn Clock>,
     limits: Limits,
+    cache_bytes: usize,
+    cache_for: Duration,
     accepted: Vec<Finding>,
 }
 
@@ -62,6 +66,8 @@ impl EngineBuilder {
                 max_waiters: 10_000,
                 strict: false,
             },
+            cache_bytes: 0,
+            cache_for: cache::DEFAULT_AGE,
             accepted: Vec::new(),
         }
     }
@@ -132,6 +138,54 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets how much memory finished answers may take in this process, in bytes;
+    /// 0, the default, keeps none.
+    ///
+    /// A call whose answer is there gets it without asking the store, and is
+    /// counted as a replay. An answer is there after it was recorded or replayed
+    /// by this engine, for [`cache_for`](Self::cache_for), and never past its TTL;
+    /// the ones that are used least make room. Each counts half a KiB beside its own
+    /// bytes, and one above a sixteenth of the memory is not kept. Calls with a
+    /// `version`, and those in their caller's transaction, neither use it nor add
+    /// to it.
+    ///
+    /// # A forgotten answer
+    /// A [`forget`](crate::admin::RecordRef::forget) through this engine, and its
+    /// clones, is seen at once. One through another engine is not, be it in this
+    /// process, in another one or in the command `idem`: the old answer may be
+    /// replayed here for as long as `cache_for` says. The same is true of a store
+    /// that is emptied or restored, of one whose clock is set forward, and of an
+    /// operation that some callers call with a version and others without.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// let builder = idem::Engine::builder(idem::store::MemoryStore::new());
+    /// let engine = builder.cache(64 << 20).cache_for(Duration::from_secs(10)).build().await?;
+    /// let hour = Duration::from_secs(3_600);
+    /// for _ in 0..2 {
+    ///     let call = engine.call("payments.charge", &"o-7", hour);
+    ///     assert_eq!(call.run(async { Ok::<_, idem::Error>(42) }).await?, 42);
+    /// }
+    /// // The second answer came from memory; this asks the store.
+    /// assert!(engine.record("payments.charge").key(&"o-7").get().await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn cache(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// Sets how long an answer in the [cache](Self::cache) is used after the store
+    /// was asked for it, or told: at most for what is left of its TTL.
+    pub fn cache_for(mut self, age: Duration) -> Self {
+        self.cache_for = age;
+        self
+    }
+
     /// Makes every finding at start an error, and refuses derived names.
     pub fn strict(mut self) -> Self {
         self.limits.strict = true;
@@ -164,6 +218,7 @@ impl EngineBuilder {
     /// - [`Error::Store`]: the store does not answer.
     pub async fn build(mut self) -> Result<Engine, Error> {
         self.check_limits()?;
+        let cache = cache::Cache::new(self.cache_bytes, self.cache_for)?;
         let identity = Identity::new(self.secret.as_ref(), self.namespace.clone());
         let findings = self.check_store().await?;
         let meta = self.pin(&identity).await?;
@@ -179,6 +234,7 @@ impl EngineBuilder {
                 clock: self.clock,
                 limits: self.limits,
                 flights: Arc::new(Flights::new()),
+                cache,
                 renewals,
                 #[cfg(feature = "testing")]
                 rehearsal: super::rehearsal::Rehearsal::default(),

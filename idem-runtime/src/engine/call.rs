@@ -326,13 +326,14 @@ impl Call {
         Ok(identity.record_id(&self.name, self.scope.as_deref(), key))
     }
 
-    /// Computes the identity and everything that a reservation needs.
-    pub(crate) fn prepare(
+    /// Computes the identity, which is all that a finished answer is found by,
+    /// and refuses what is wrong with the call.
+    pub(crate) fn identify(
         mut self,
         engine: &Inner,
         codec: &'static str,
         output: TypeId,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<Identified, Error> {
         if let Some(mistake) = self.mistake.take() {
             return Err(mistake);
         }
@@ -350,46 +351,22 @@ impl Call {
         self.check_name(engine, output)?;
         let identity = &engine.identity;
         let id = identity.record_id(&self.name, self.scope.as_deref(), &key);
-        let payload = std::mem::take(&mut self.payload);
-        let (values, elements) = elements(engine, &id, &payload);
-        let fingerprint = identity.fingerprint(&id, &values);
+        let fingerprint = identity.fingerprint(&id, &values(&self.payload));
         let lease = self.lease.unwrap_or(engine.limits.lease);
         if !LEASES.contains(&lease) {
             return Err(Error::misuse("the lease is 100 ms to 1 day"));
         }
-        Ok(Prepared {
-            operation: Arc::from(&*self.name),
-            reserve: Reserve {
-                id,
-                operation: self.name.into_owned(),
-                label: self.label,
-                scope: self.scope.map(|scope| identity.scope_digest(&scope)),
-                fingerprint,
-                elements,
-                // Each question to the store draws its own.
-                claim: Claim::from_bytes([0; 16]),
-                lease_us: micros(lease),
-                grace_us: micros(engine.limits.grace),
-                takeover: match self.on_unknown {
-                    OnUnknown::Refuse => Takeover::Refuse,
-                    OnUnknown::Rerun => Takeover::Rerun,
-                    OnUnknown::Recover => Takeover::Recover,
-                },
-                max_takeovers: engine.limits.max_takeovers,
-                version: self.version.clone(),
-            },
-            on_in_progress: self.on_in_progress,
-            on_unknown: self.on_unknown,
-            on_stale: self.on_stale.unwrap_or_default(),
-            ttl_us: ttl.micros(),
-            max_run: self.max_run.unwrap_or(engine.limits.max_run),
+        Ok(Identified {
+            ttl,
+            lease,
             flight: FlightKey {
                 id,
                 fingerprint,
-                version: self.version,
+                version: self.version.take(),
                 codec,
                 output,
             },
+            call: self,
         })
     }
 
@@ -405,16 +382,64 @@ impl Call {
     }
 }
 
-/// Splits the payload into the values to digest and what is stored of each. A
-/// payload that is one tuple of several elements consists of those; a tuple of
-/// one is one element, or it would equal its content.
-fn elements<'a>(
-    engine: &Inner,
-    id: &RecordId,
-    payload: &'a [(Cow<'static, str>, Encoded)],
-) -> (Vec<&'a [u8]>, Vec<Element>) {
-    let mut values: Vec<&[u8]> = Vec::with_capacity(payload.len());
-    let mut labels: Vec<Cow<'_, str>> = Vec::with_capacity(payload.len());
+/// A call whose identity is known.
+#[derive(Debug)]
+pub(crate) struct Identified {
+    call: Call,
+    ttl: Ttl,
+    lease: Duration,
+    pub(crate) flight: FlightKey,
+}
+
+impl Identified {
+    /// Computes everything else that a reservation needs.
+    pub(crate) fn prepare(self, engine: &Inner) -> Prepared {
+        let Self {
+            call,
+            ttl,
+            lease,
+            flight,
+        } = self;
+        let scope = call.scope.as_deref();
+        Prepared {
+            operation: Arc::from(&*call.name),
+            reserve: Reserve {
+                id: flight.id,
+                scope: scope.map(|scope| engine.identity.scope_digest(scope)),
+                fingerprint: flight.fingerprint,
+                elements: elements(engine, &flight.id, &call.payload),
+                operation: call.name.into_owned(),
+                label: call.label,
+                // Each question to the store draws its own.
+                claim: Claim::from_bytes([0; 16]),
+                lease_us: micros(lease),
+                grace_us: micros(engine.limits.grace),
+                takeover: match call.on_unknown {
+                    OnUnknown::Refuse => Takeover::Refuse,
+                    OnUnknown::Rerun => Takeover::Rerun,
+                    OnUnknown::Recover => Takeover::Recover,
+                },
+                max_takeovers: engine.limits.max_takeovers,
+                version: flight.version.clone(),
+            },
+            on_in_progress: call.on_in_progress,
+            on_unknown: call.on_unknown,
+            on_stale: call.on_stale.unwrap_or_default(),
+            ttl_us: ttl.micros(),
+            max_run: call.max_run.unwrap_or(engine.limits.max_run),
+            flight,
+        }
+    }
+}
+
+type Payload = [(Cow<'static, str>, Encoded)];
+
+/// Its label, its bytes, and where each element is in them.
+type Tuple<'a> = (&'a str, &'a [u8], &'a [std::ops::Range<usize>]);
+
+/// The parts of a payload that is one tuple of several elements, which consists
+/// of those. A tuple of one is one element, or it would equal its content.
+fn tuple(payload: &Payload) -> Option<Tuple<'_>> {
     match payload {
         [
             (
@@ -425,33 +450,33 @@ fn elements<'a>(
                     ..
                 },
             ),
-        ] if parts.len() > 1 => {
-            for (at, part) in parts.iter().enumerate() {
-                values.push(&bytes[part.clone()]);
-                labels.push(if label.is_empty() {
-                    Cow::Owned(at.to_string())
-                } else {
-                    Cow::Owned(format!("{label}.{at}"))
-                });
-            }
-        }
-        payload => {
-            for (label, encoded) in payload {
-                values.push(&encoded.bytes);
-                labels.push(Cow::Borrowed(label));
-            }
-        }
+        ] if parts.len() > 1 => Some((label, bytes, parts)),
+        _ => None,
     }
-    let elements = values
-        .iter()
-        .zip(labels)
-        .enumerate()
-        .map(|(at, (value, label))| Element {
-            label: label.into_owned(),
+}
+
+/// The values of a payload, which are digested.
+fn values(payload: &Payload) -> Vec<&[u8]> {
+    match tuple(payload) {
+        Some((_, bytes, parts)) => parts.iter().map(|part| &bytes[part.clone()]).collect(),
+        None => payload.iter().map(|(_, value)| &*value.bytes).collect(),
+    }
+}
+
+/// What is stored of each value.
+fn elements(engine: &Inner, id: &RecordId, payload: &Payload) -> Vec<Element> {
+    let label = |at: usize| match tuple(payload) {
+        Some(("", ..)) => at.to_string(),
+        Some((label, ..)) => format!("{label}.{at}"),
+        None => payload[at].0.clone().into_owned(),
+    };
+    let values = values(payload).into_iter().enumerate();
+    values
+        .map(|(at, value)| Element {
+            label: label(at),
             digest: engine.identity.element_digest(id, at, value),
         })
-        .collect();
-    (values, elements)
+        .collect()
 }
 
 /// A call that is ready to ask the store.

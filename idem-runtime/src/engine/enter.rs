@@ -120,6 +120,7 @@ async fn ask_until_answered(
     mut lead: Option<Lead>,
 ) -> Option<Entry> {
     loop {
+        let asked = engine.asking(&prepared.flight);
         let answer = ask(engine, prepared, prepared.reserve.takeover).await;
         let (reserved, sent_us, claim) = match answer {
             Ok(answer) => answer,
@@ -128,6 +129,7 @@ async fn ask_until_answered(
         let left_us = match reserved {
             Reserved::Won(won) => {
                 telemetry::won(&prepared.operation, prepared.id(), &won);
+                engine.outdated(&prepared.id());
                 let holder = Holder {
                     id: prepared.id(),
                     claim,
@@ -143,7 +145,17 @@ async fn ask_until_answered(
                 micros(engine.limits.grace)
             }
             Reserved::InProgress { left_us } => left_us,
-            other => return Some(answered(prepared, other, lead)),
+            other => {
+                let left_us = match &other {
+                    Reserved::Completed { left_us, .. } => *left_us,
+                    _ => None,
+                };
+                let entry = answered(prepared, other, lead);
+                if let Entry::Recorded { landed, .. } = &entry {
+                    engine.keep(asked, &prepared.flight, landed, left_us);
+                }
+                return Some(entry);
+            }
         };
         let retry_after = retry_after(left_us);
         if !wait.pause(retry_after).await {

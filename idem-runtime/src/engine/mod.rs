@@ -2,6 +2,7 @@
 
 pub(crate) mod attempt;
 mod builder;
+mod cache;
 pub(crate) mod call;
 pub(crate) mod conclude;
 pub(crate) mod driver;
@@ -88,6 +89,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) flights: Arc<Flights>,
+    /// Finished answers; none unless it was asked for.
+    cache: Option<cache::Cache>,
     pub(crate) renewals: Renewals,
     #[cfg(feature = "testing")]
     pub(crate) rehearsal: rehearsal::Rehearsal,

@@ -22,7 +22,8 @@ impl<P> Inbox<P> {
     /// Forgets a message on purpose, so that its next delivery is the first one
     /// again: for dead letters that are to be handled once more, after the cause
     /// was found and it is known that the effect did not happen, or may happen
-    /// twice.
+    /// twice. Consumers of other engines with a
+    /// [cache](crate::EngineBuilder::cache) may see it later.
     ///
     /// Returns false if there was nothing to forget. `by` and `why` say who does
     /// it and for what reason; both are kept in the store for ever, in clear, cut
@@ -105,6 +106,7 @@ async fn forget(engine: &Inner, id: RecordId, note: &Note) -> Result<bool, Error
             note: note.clone(),
         };
         let limit = engine.limits.store_timeout;
+        let _changing = engine.changing(&id);
         let settled = engine.store_call(StoreStep::Settle, limit, admin.settle(&request));
         match settled.await? {
             Written::Done | Written::AlreadyDone => return Ok(true),

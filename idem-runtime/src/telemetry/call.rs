@@ -57,6 +57,11 @@ impl Watch {
         self.count(name);
     }
 
+    /// Notes that no store was asked for the answer.
+    pub(crate) fn hit(&self) {
+        count!(CACHE_HITS, "operation" => self.operation.clone());
+    }
+
     /// Counts a call whose body runs without a key.
     pub(crate) fn unprotected(&self) {
         self.end(How::Unprotected.name(), &Outcome::unprotected());

@@ -5,6 +5,8 @@
 
 /// Counter by `operation` and `outcome`: calls. Each is counted once.
 pub const CALLS: &str = "idem_calls_total";
+/// Counter by `operation`: replays of what was in this process's memory.
+pub const CACHE_HITS: &str = "idem_cache_hits_total";
 /// Counter by `operation`: reservations that were won.
 pub const RESERVATIONS: &str = "idem_reservations_total";
 /// Counter by `operation`: lapsed or unknown attempts that were taken over.
@@ -236,6 +238,13 @@ pub const METRICS: &[Metric] = &{
             Count,
             &["operation", "outcome"],
             "calls, each counted once, by how it got its answer or why it got none",
+        ),
+        metric(
+            CACHE_HITS,
+            Counter,
+            Count,
+            BY_OPERATION,
+            "replays that asked no store, since their answer was in this process's cache",
         ),
         metric(
             RESERVATIONS,

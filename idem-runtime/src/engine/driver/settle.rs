@@ -163,6 +163,7 @@ where
             ending: kept.ending.clone(),
             ttl_us: state.prepared.ttl_us,
         });
+        let asked = engine.asking(&state.prepared.flight);
         let (told, lead) = tell(attempt, end).await;
         if told == Told::Superseded {
             drop(lead);
@@ -171,12 +172,19 @@ where
                 None => self.refuse(Error::Superseded, Some(id)),
             };
         }
-        if let (Told::Yes, Some(lead), Ending::Answer(answer)) = (told, lead, &kept.ending) {
-            lead.land(&Arc::new(Landed {
+        if let (Told::Yes, Ending::Answer(answer)) = (told, &kept.ending)
+            && (lead.is_some() || asked.is_some())
+        {
+            let landed = Arc::new(Landed {
                 answer: answer.clone(),
                 finished_us: engine.clock.unix_us(),
                 attempt: state.won.attempt,
-            }));
+            });
+            let prepared = &state.prepared;
+            engine.keep(asked, &prepared.flight, &landed, prepared.ttl_us);
+            if let Some(lead) = lead {
+                lead.land(&landed);
+            }
         }
         let outcome = Outcome::executed(&state, told == Told::Yes);
         Finished::new(Ok(self.give(kept)), outcome, Taint::Clear(id))

@@ -12,7 +12,7 @@ use crate::answer::{ErrorMapping, ErrorPolicy};
 use crate::codec::Codec;
 use crate::context::{self, Context};
 use crate::engine::attempt::Attempt;
-use crate::engine::call::{Call, Prepared};
+use crate::engine::call::{Call, Identified, Prepared};
 use crate::engine::enter::{Caller, Entry, Presence, enter};
 use crate::engine::{Engine, Inner, Spawned};
 use crate::error::Error;
@@ -20,7 +20,7 @@ use crate::fault;
 use crate::outcome::{self, How, Outcome};
 use crate::panic::Panic;
 use crate::record::TombstoneReason;
-use crate::singleflight::Landed;
+use crate::singleflight::{FlightKey, Landed};
 use crate::sync::Arc;
 use crate::telemetry::Watch;
 
@@ -73,8 +73,8 @@ where
 
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<Result<T, E>>> {
         Box::pin(async move {
-            let (engine, prepared) = match self.open(call) {
-                Opened::Ready(engine, prepared, _) => (engine, prepared),
+            let (engine, call) = match self.open(call) {
+                Opened::Ready(engine, call, _) => (engine, call),
                 Opened::Unprotected => {
                     watch.unprotected();
                     return Entered::Unprotected;
@@ -83,6 +83,10 @@ where
                     return Entered::Finished(self.refuse(error, record).counted(&watch));
                 }
             };
+            if let Some(finished) = self.cached(&engine, &call.flight, &watch) {
+                return Entered::Finished(finished);
+            }
+            let prepared = Arc::new(call.prepare(&engine));
             let presence = Presence::new();
             let caller = Caller(Arc::clone(&presence));
             let id = prepared.id();
@@ -139,8 +143,8 @@ where
         session: crate::transaction::Session<'s>,
     ) -> OnSession<'s, Entered<Result<T, E>, TxAttempt>> {
         Box::pin(async move {
-            let (engine, prepared) = match self.open(call) {
-                Opened::Ready(engine, prepared, _) => (engine, prepared),
+            let (engine, call) = match self.open(call) {
+                Opened::Ready(engine, call, _) => (engine, call),
                 Opened::Unprotected => {
                     watch.unprotected();
                     return Entered::Unprotected;
@@ -149,6 +153,7 @@ where
                     return Entered::Finished(self.refuse(error, record).counted(&watch));
                 }
             };
+            let prepared = Arc::new(call.prepare(&engine));
             let refuse = |error| self.refuse(error, Some(prepared.id()));
             match super::within::enter(&engine, &prepared, within, session).await {
                 Ok(attempt) => Entered::Won(attempt),
@@ -176,8 +181,12 @@ where
 }
 
 /// A call before anything is awaited.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "taken apart at once, and a box would be one more allocation"
+)]
 enum Opened {
-    Ready(Arc<Inner>, Arc<Prepared>, Option<Context>),
+    Ready(Arc<Inner>, Identified, Option<Context>),
     Unprotected,
     Refused(Error, Option<crate::RecordId>),
 }
@@ -198,8 +207,8 @@ where
         watch: Arc<Watch>,
         body: Boxed<Result<T, E>>,
     ) -> Boxed<Finished<Result<T, E>>> {
-        let (engine, prepared, parent) = match self.open(call) {
-            Opened::Ready(engine, prepared, parent) => (engine, prepared, parent),
+        let (engine, call, parent) = match self.open(call) {
+            Opened::Ready(engine, call, parent) => (engine, call, parent),
             Opened::Unprotected => {
                 watch.unprotected();
                 return Box::pin(async {
@@ -212,6 +221,10 @@ where
                 return Box::pin(std::future::ready(refused));
             }
         };
+        if let Some(finished) = self.cached(&engine, &call.flight, &watch) {
+            return Box::pin(std::future::ready(finished));
+        }
+        let prepared = Arc::new(call.prepare(&engine));
         let presence = Presence::new();
         let caller = Caller(Arc::clone(&presence));
         let id = prepared.id();
@@ -256,11 +269,11 @@ where
             Ok(engine) => engine.inner,
             Err(error) => return Opened::Refused(error, None),
         };
-        let prepared = match call.prepare(&engine, C::ID, TypeId::of::<Result<T, E>>()) {
-            Ok(prepared) => Arc::new(prepared),
+        let call = match call.identify(&engine, C::ID, TypeId::of::<Result<T, E>>()) {
+            Ok(call) => call,
             Err(error) => return Opened::Refused(error, None),
         };
-        let id = prepared.id();
+        let id = call.flight.id;
         if engine.is_closing() {
             return Opened::Refused(Error::ShuttingDown, Some(id));
         }
@@ -280,7 +293,7 @@ where
         {
             return Opened::Refused(Error::Reentrant, Some(id));
         }
-        Opened::Ready(engine, prepared, parent)
+        Opened::Ready(engine, call, parent)
     }
 
     /// How a call ended whose task did.
@@ -332,6 +345,19 @@ where
             Entry::Refused(error) => Some(self.refuse(error, Some(id))),
             Entry::Left | Entry::Won(_) => None,
         }
+    }
+
+    /// Gives what this process has in memory, without asking the store.
+    fn cached(
+        &self,
+        engine: &Inner,
+        key: &FlightKey,
+        watch: &Watch,
+    ) -> Option<Finished<Result<T, E>>> {
+        let cached = engine.cached(key)?;
+        watch.hit();
+        let finished = self.replay(key.id, &cached.landed, How::Replayed);
+        Some(finished.counted(watch))
     }
 
     /// Step four: gives a recorded answer back.
