@@ -43,7 +43,9 @@ fn digests(criterion: &mut Criterion) {
 }
 
 fn calls(criterion: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime starts");
     let engine = Engine::builder(MemoryStore::new()).build();
     let engine = runtime.block_on(engine).expect("an engine starts");
@@ -53,7 +55,9 @@ fn calls(criterion: &mut Criterion) {
     };
     let fresh = AtomicU64::new(1);
     criterion.bench_function("first call, memory store", |bencher| {
-        bencher.to_async(&runtime).iter(|| call(fresh.fetch_add(1, Ordering::Relaxed)));
+        bencher
+            .to_async(&runtime)
+            .iter(|| call(fresh.fetch_add(1, Ordering::Relaxed)));
     });
     runtime.block_on(call(0)).expect("the first call runs");
     criterion.bench_function("replay, memory store", |bencher| {

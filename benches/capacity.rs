@@ -48,12 +48,7 @@ async fn measure(options: Options) -> Result<(), BoxError> {
 }
 
 /// Prints and notes what one store takes: for each call, so that the total is not what counts.
-fn say(
-    options: &Options,
-    store: &str,
-    calls: u64,
-    totals: &[(&str, f64)],
-) -> Result<(), BoxError> {
+fn say(options: &Options, store: &str, calls: u64, totals: &[(&str, f64)]) -> Result<(), BoxError> {
     let mut line = json!({ "bench": "capacity", "store": store, "calls": calls });
     print!("{store:<9}");
     for (what, total) in totals {
@@ -75,19 +70,30 @@ async fn sqlite(options: &Options, calls: u64) -> Result<(), BoxError> {
     ours.engine().shutdown(Duration::from_secs(10)).await?;
     drop(ours);
     let pool = sqlx::sqlite::SqlitePool::connect(&format!("sqlite://{}", path.display())).await?;
-    query("pragma wal_checkpoint(truncate)").execute(&pool).await?;
+    query("pragma wal_checkpoint(truncate)")
+        .execute(&pool)
+        .await?;
     let pages: i64 = query_scalar("pragma page_count").fetch_one(&pool).await?;
     let page: i64 = query_scalar("pragma page_size").fetch_one(&pool).await?;
     pool.close().await;
     for end in ["", "-wal", "-shm"] {
         std::fs::remove_file(format!("{}{end}", path.display())).ok();
     }
-    say(options, "sqlite", calls, &[("bytes", (pages * page) as f64)])
+    say(
+        options,
+        "sqlite",
+        calls,
+        &[("bytes", (pages * page) as f64)],
+    )
 }
 
 async fn postgres(options: &Options, calls: u64, url: &str) -> Result<(), BoxError> {
     let prefix = format!("capacity{}_", std::process::id());
-    let store = PostgresStore::options().prefix(&prefix).connections(16).connect(url).await?;
+    let store = PostgresStore::options()
+        .prefix(&prefix)
+        .connections(16)
+        .connect(url)
+        .await?;
     store.migrate().await?;
     let pool = PgPool::connect(url).await?;
     let before = postgres_counters(&pool).await?;
@@ -95,16 +101,27 @@ async fn postgres(options: &Options, calls: u64, url: &str) -> Result<(), BoxErr
     let after = postgres_counters(&pool).await?;
     let table = format!("{prefix}records");
     let size = format!("select pg_total_relation_size('{table}')::float8");
-    let used: f64 = query_scalar(AssertSqlSafe(size.as_str())).fetch_one(&pool).await?;
-    query(AssertSqlSafe(format!("vacuum full {table}"))).execute(&pool).await?;
-    let packed: f64 = query_scalar(AssertSqlSafe(size.as_str())).fetch_one(&pool).await?;
+    let used: f64 = query_scalar(AssertSqlSafe(size.as_str()))
+        .fetch_one(&pool)
+        .await?;
+    query(AssertSqlSafe(format!("vacuum full {table}")))
+        .execute(&pool)
+        .await?;
+    let packed: f64 = query_scalar(AssertSqlSafe(size.as_str()))
+        .fetch_one(&pool)
+        .await?;
     pool.close().await;
-    say(options, "postgres", calls, &[
-        ("bytes", used),
-        ("bytes packed", packed),
-        ("log bytes", after.0 - before.0),
-        ("commits", after.1 - before.1),
-    ])
+    say(
+        options,
+        "postgres",
+        calls,
+        &[
+            ("bytes", used),
+            ("bytes packed", packed),
+            ("log bytes", after.0 - before.0),
+            ("commits", after.1 - before.1),
+        ],
+    )
 }
 
 /// The end of the log, and the commits so far.
@@ -121,7 +138,11 @@ async fn postgres_counters(pool: &PgPool) -> Result<(f64, f64), BoxError> {
 
 async fn mariadb(options: &Options, calls: u64, url: &str) -> Result<(), BoxError> {
     let prefix = format!("capacity{}_", std::process::id());
-    let store = MySqlStore::options().prefix(&prefix).connections(16).connect(url).await?;
+    let store = MySqlStore::options()
+        .prefix(&prefix)
+        .connections(16)
+        .connect(url)
+        .await?;
     store.migrate().await?;
     let pool = MySqlPool::connect(url).await?;
     let log = async || -> Result<f64, BoxError> {
@@ -132,7 +153,9 @@ async fn mariadb(options: &Options, calls: u64, url: &str) -> Result<(), BoxErro
     let before = log().await?;
     Ours::new(store, calls).await?;
     let written = log().await? - before;
-    query(AssertSqlSafe(format!("analyze table {prefix}records"))).execute(&pool).await?;
+    query(AssertSqlSafe(format!("analyze table {prefix}records")))
+        .execute(&pool)
+        .await?;
     let used: f64 = query_scalar(
         "select cast(data_length + index_length as double) from information_schema.tables
          where table_schema = database() and table_name = ?",
@@ -141,7 +164,12 @@ async fn mariadb(options: &Options, calls: u64, url: &str) -> Result<(), BoxErro
     .fetch_one(&pool)
     .await?;
     pool.close().await;
-    say(options, "mariadb", calls, &[("bytes", used), ("log bytes", written)])
+    say(
+        options,
+        "mariadb",
+        calls,
+        &[("bytes", used), ("log bytes", written)],
+    )
 }
 
 async fn redis_bytes(options: &Options, calls: u64, url: &str) -> Result<(), BoxError> {
@@ -150,7 +178,9 @@ async fn redis_bytes(options: &Options, calls: u64, url: &str) -> Result<(), Box
     let mut connection = ConnectionManager::new(client).await?;
     let info = async |connection: &mut ConnectionManager, part: &str, name: &str| {
         let text: String = redis::cmd("INFO").arg(part).query_async(connection).await?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         Ok::<_, BoxError>(line.ok_or("INFO lacks a line")?.parse::<f64>()?)
     };
     let memory = info(&mut connection, "memory", "used_memory").await?;
@@ -159,10 +189,14 @@ async fn redis_bytes(options: &Options, calls: u64, url: &str) -> Result<(), Box
     Ours::new(store, calls).await?;
     let memory = info(&mut connection, "memory", "used_memory").await? - memory;
     let log = info(&mut connection, "persistence", "aof_current_size").await? - log;
-    say(options, "redis", calls, &[("bytes", memory), ("log bytes", log)])
+    say(
+        options,
+        "redis",
+        calls,
+        &[("bytes", memory), ("log bytes", log)],
+    )
 }
 
 fn url(name: &str) -> Result<String, BoxError> {
-    std::env::var(name)
-        .map_err(|_| format!("{name} is not set: see the head of this file").into())
+    std::env::var(name).map_err(|_| format!("{name} is not set: see the head of this file").into())
 }

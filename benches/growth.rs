@@ -47,7 +47,8 @@ async fn measure(options: Options) -> Result<(), BoxError> {
         ([], true) => vec![1_000, 10_000],
         (levels, _) => levels.to_vec(),
     };
-    let folder = PathBuf::from(std::env::temp_dir()).join(format!("idem-growth-{}", std::process::id()));
+    let folder =
+        PathBuf::from(std::env::temp_dir()).join(format!("idem-growth-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let measured = stores(&options, &levels, &folder).await;
     std::fs::remove_dir_all(&folder)?;
@@ -111,7 +112,10 @@ async fn compare(
         }
         let ratios = times[0].iter().zip(&times[levels.len() - 1]);
         let slope = Spread::of(ratios.map(|(few, many)| (many / few).powf(1.0 / decades)));
-        println!("{store:<9} {:<7} for ten times the records {slope} x the time", case.name());
+        println!(
+            "{store:<9} {:<7} for ten times the records {slope} x the time",
+            case.name()
+        );
         options.note(&json!({
             "bench": "slope", "store": store, "case": case.name(), "ratio": slope.median,
             "ratio_min": slope.min, "ratio_max": slope.max, "decades": decades,
@@ -130,7 +134,10 @@ struct Rows {
 impl Rows {
     fn new(from: u64, to: u64) -> Result<Self, BoxError> {
         let identity = Identity::new(None, "bench");
-        let answer = format!(r#"{{"Ok":"{}"}}"#, "x".repeat(ANSWER - r#"{"Ok":""}"#.len()));
+        let answer = format!(
+            r#"{{"Ok":"{}"}}"#,
+            "x".repeat(ANSWER - r#"{"Ok":""}"#.len())
+        );
         let mut rows = Self {
             ids: Vec::new(),
             payloads: Vec::new(),
@@ -141,7 +148,8 @@ impl Rows {
             let id = identity.record_id(OPERATION, None, &key);
             let answer = Recorded::digest_of(&id, "json/1", answer.as_bytes());
             rows.ids.push(id.as_bytes().to_vec());
-            rows.payloads.push(identity.fingerprint(&id, &[]).as_bytes().to_vec());
+            rows.payloads
+                .push(identity.fingerprint(&id, &[]).as_bytes().to_vec());
             rows.answers.push(answer.to_vec());
         }
         Ok(rows)
@@ -163,7 +171,11 @@ fn columns(names: &[String]) -> (String, String) {
 async fn postgres(url: &str, records: u64) -> Result<Ours, BoxError> {
     let begun = SystemClock.monotonic();
     let prefix = format!("growth{}_{records}_", std::process::id());
-    let store = PostgresStore::options().prefix(&prefix).connections(4).connect(url).await?;
+    let store = PostgresStore::options()
+        .prefix(&prefix)
+        .connections(4)
+        .connect(url)
+        .await?;
     store.migrate().await?;
     // The template, and the engine's own check that what is loaded is replayed.
     let ours = Ours::new(store, 1).await?;
@@ -195,7 +207,9 @@ async fn postgres(url: &str, records: u64) -> Result<Ours, BoxError> {
             .await?;
         from = to;
     }
-    query(AssertSqlSafe(format!("vacuum analyze {prefix}records"))).execute(&pool).await?;
+    query(AssertSqlSafe(format!("vacuum analyze {prefix}records")))
+        .execute(&pool)
+        .await?;
     query("checkpoint").execute(&pool).await?;
     pool.close().await;
     loaded("postgres", records, SystemClock.monotonic() - begun);
@@ -227,20 +241,27 @@ async fn sqlite(path: &Path, records: u64) -> Result<Ours, BoxError> {
             );
             let mut insert = query(AssertSqlSafe(sql));
             for row in at..end {
-                insert = insert.bind(&rows.ids[row]).bind(&rows.payloads[row]).bind(&rows.answers[row]);
+                insert = insert
+                    .bind(&rows.ids[row])
+                    .bind(&rows.payloads[row])
+                    .bind(&rows.answers[row]);
             }
             insert.bind(&template).execute(&mut *tx).await?;
         }
         tx.commit().await?;
         from = to;
     }
-    query("pragma wal_checkpoint(truncate)").execute(&pool).await?;
+    query("pragma wal_checkpoint(truncate)")
+        .execute(&pool)
+        .await?;
     pool.close().await;
     loaded("sqlite", records, SystemClock.monotonic() - begun);
     ours.with_recorded(records).await
 }
 
 fn loaded(store: &str, records: u64, took: Duration) {
-    println!("{store:<9} {} records loaded in {took:.1?}", number(records as f64));
+    println!(
+        "{store:<9} {} records loaded in {took:.1?}",
+        number(records as f64)
+    );
 }
-

@@ -69,7 +69,9 @@ fn serde_json_and_sha256_of_10_kb(basket: Basket) {
 
 /// A runtime of one thread, so that the count is of one schedule.
 fn runtime() -> Runtime {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime starts")
 }
 

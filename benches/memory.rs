@@ -58,7 +58,10 @@ async fn measure(options: Options) -> Result<(), BoxError> {
     say("a task that waits, without a call", task)?;
     say("the record in the memory store", record)?;
     say("a key in flight, all in all", key)?;
-    say("a key in flight, without task and record", key - task - record)?;
+    say(
+        "a key in flight, without task and record",
+        key - task - record,
+    )?;
     say("a waiter, all in all", waiter)?;
     say("a waiter, without its task", waiter - task)?;
     Ok(())

@@ -195,9 +195,20 @@ fn joined(options: &Options, runtime: &Runtime) -> Result<(), BoxError> {
         part(runtime, "async_singleflight", 1, Grouped(Group::new())),
     ];
     #[cfg(feature = "flights")]
-    parts.push(part(runtime, "idem", 1, idem::testing::parts::Flights::new()));
+    parts.push(part(
+        runtime,
+        "idem",
+        1,
+        idem::testing::parts::Flights::new(),
+    ));
     // The second is what polling 64 futures costs without any flight.
-    compare(options, "flight, per caller of 64 of one key", CALLERS as f64, Some(1), &mut parts)
+    compare(
+        options,
+        "flight, per caller of 64 of one key",
+        CALLERS as f64,
+        Some(1),
+        &mut parts,
+    )
 }
 
 /// 64 callers of one key, through the engine: what is asked of the store, and how often the body runs.

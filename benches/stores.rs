@@ -56,7 +56,9 @@ async fn measure(options: Options) -> Result<(), BoxError> {
     if options.wants("postgres") {
         let url = url("IDEM_TEST_POSTGRES_URL", "postgres")?;
         let raw = RawPostgres::new(&url).await?;
-        let store = PostgresStore::options().prefix(&prefix()).connections(CONNECTIONS);
+        let store = PostgresStore::options()
+            .prefix(&prefix())
+            .connections(CONNECTIONS);
         let store = store.connect(&url).await?;
         store.migrate().await?;
         let ours = Ours::new(store, RECORDED).await?;
@@ -67,7 +69,9 @@ async fn measure(options: Options) -> Result<(), BoxError> {
     if options.wants("mariadb") {
         let url = url("IDEM_TEST_MYSQL_URL", "mariadb")?;
         let raw = RawMySql::new(&url).await?;
-        let store = MySqlStore::options().prefix(&prefix()).connections(CONNECTIONS);
+        let store = MySqlStore::options()
+            .prefix(&prefix())
+            .connections(CONNECTIONS);
         let store = store.connect(&url).await?;
         store.migrate().await?;
         let ours = Ours::new(store, RECORDED).await?;
@@ -81,7 +85,10 @@ async fn measure(options: Options) -> Result<(), BoxError> {
         let durability = raw.durability().await?;
         println!("redis: {durability}");
         options.note(&json!({ "bench": "redis", "durability": durability }))?;
-        let store = RedisStore::options().prefix(&prefix()).connect(&url).await?;
+        let store = RedisStore::options()
+            .prefix(&prefix())
+            .connect(&url)
+            .await?;
         let ours = Ours::new(store, RECORDED).await?;
         compare(&options, "redis", &raw, &ours).await?;
         // A peer in our place: what `cached` takes for a hit, and for a miss that it fills. It
@@ -116,7 +123,9 @@ impl Cached {
             let cache = Arc::clone(&cache);
             callers.spawn(async move {
                 for n in (caller..RECORDED).step_by(64) {
-                    cache.async_cache_set(text(1, n), "x".repeat(ANSWER)).await?;
+                    cache
+                        .async_cache_set(text(1, n), "x".repeat(ANSWER))
+                        .await?;
                 }
                 Ok::<_, BoxError>(())
             });
@@ -168,7 +177,11 @@ async fn compare<R: Side, O: Side>(
                 1 => ours.p50 / raw.p50,
                 _ => ours.per_second / raw.per_second,
             }));
-            let mean = Spread::of(pairs.iter().map(|(raw, ours)| raw.per_second / ours.per_second));
+            let mean = Spread::of(
+                pairs
+                    .iter()
+                    .map(|(raw, ours)| raw.per_second / ours.per_second),
+            );
             let (of, also) = match callers {
                 1 => ("time", format!("; of the mean time {:.2}", mean.median)),
                 _ => ("throughput", String::new()),
@@ -244,7 +257,10 @@ impl Folder {
 
     fn file(&self, name: &str) -> Result<String, BoxError> {
         let path = self.0.join(name);
-        Ok(path.to_str().ok_or("the temporary folder has an odd name")?.to_owned())
+        Ok(path
+            .to_str()
+            .ok_or("the temporary folder has an odd name")?
+            .to_owned())
     }
 }
 

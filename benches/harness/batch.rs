@@ -16,10 +16,7 @@ pub struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// `run` does the work as often as it is told.
-    pub fn new(
-        name: &'static str,
-        run: impl FnMut(u32) -> Result<(), BoxError> + 'a,
-    ) -> Self {
+    pub fn new(name: &'static str, run: impl FnMut(u32) -> Result<(), BoxError> + 'a) -> Self {
         Self {
             name,
             run: Box::new(run),
@@ -66,9 +63,13 @@ pub fn compare(
     let least = |round: usize| floor.map_or(0.0, |floor| parts[floor].nanoseconds[round]);
     for (index, part) in parts.iter().enumerate() {
         let time = Spread::of(part.nanoseconds.iter().copied());
-        let ratio = Spread::of(part.nanoseconds.iter().zip(&parts[0].nanoseconds).enumerate().map(
-            |(round, (own, first))| (own - least(round)) / (first - least(round)),
-        ));
+        let ratio = Spread::of(
+            part.nanoseconds
+                .iter()
+                .zip(&parts[0].nanoseconds)
+                .enumerate()
+                .map(|(round, (own, first))| (own - least(round)) / (first - least(round))),
+        );
         let beside = if index == 0 || floor == Some(index) {
             String::new()
         } else {

@@ -110,7 +110,11 @@ pub async fn pairs<R: Side, O: Side>(
     let mut pairs = Vec::with_capacity(rounds);
     for number in 0..rounds {
         let raw_first = number % 2 == 0;
-        let before = if raw_first { Some(round(raw, case, callers, length).await?) } else { None };
+        let before = if raw_first {
+            Some(round(raw, case, callers, length).await?)
+        } else {
+            None
+        };
         let own = round(ours, case, callers, length).await?;
         let raw = match before {
             Some(round) => round,

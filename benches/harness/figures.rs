@@ -28,7 +28,11 @@ impl Spread {
 
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:5.2} ({:.2} to {:.2})", self.median, self.min, self.max)
+        write!(
+            f,
+            "{:5.2} ({:.2} to {:.2})",
+            self.median, self.min, self.max
+        )
     }
 }
 

@@ -52,7 +52,10 @@ impl Options {
                 }
                 "--quick" => options.quick = true,
                 "--json" => {
-                    let file = OpenOptions::new().create(true).append(true).open(value()?)?;
+                    let file = OpenOptions::new()
+                        .create(true)
+                        .append(true)
+                        .open(value()?)?;
                     options.json = Some(file);
                 }
                 // Cargo's own.

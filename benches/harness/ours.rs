@@ -63,7 +63,9 @@ impl Ours {
     /// If it is not there: the body would have run.
     pub async fn with_recorded(mut self, recorded: u64) -> Result<Self, BoxError> {
         self.recorded = recorded;
-        let call = self.engine.call(OPERATION, text(OLD, recorded - 1).as_str(), TTL);
+        let call = self
+            .engine
+            .call(OPERATION, text(OLD, recorded - 1).as_str(), TTL);
         let answer: String = call.run(async { Ok::<_, Error>(String::new()) }).await?;
         if answer.is_empty() {
             return Err("what was loaded is not replayed".into());

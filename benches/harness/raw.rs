@@ -13,7 +13,9 @@ use std::time::Duration;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 use sqlx::postgres::{PgPool, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 
 use crate::keys::{key, mix};
@@ -80,21 +82,37 @@ macro_rules! raw_sql {
                 let connect: fn(String) -> _ = $connect;
                 let (writes, reads): ($pool, $pool) = connect(at.to_owned()).await?;
                 let mut conn = writes.acquire().await?;
-                sqlx::query("DROP TABLE IF EXISTS raw_records").execute(&mut *conn).await?;
-                sqlx::query(AssertSqlSafe($create)).execute(&mut *conn).await?;
+                sqlx::query("DROP TABLE IF EXISTS raw_records")
+                    .execute(&mut *conn)
+                    .await?;
+                sqlx::query(AssertSqlSafe($create))
+                    .execute(&mut *conn)
+                    .await?;
                 drop(conn);
                 let mut tx = writes.begin().await?;
                 for n in 0..RECORDED {
                     let (k, o) = (key(OLD, n), owner(n));
                     sqlx::query($reserve)
-                        .bind(&k[..]).bind(&o[..]).bind(0_i64).bind(DAY_MS)
-                        .execute(&mut *tx).await?;
+                        .bind(&k[..])
+                        .bind(&o[..])
+                        .bind(0_i64)
+                        .bind(DAY_MS)
+                        .execute(&mut *tx)
+                        .await?;
                     sqlx::query($complete)
-                        .bind(payload()).bind(DAY_MS).bind(&k[..]).bind(&o[..])
-                        .execute(&mut *tx).await?;
+                        .bind(payload())
+                        .bind(DAY_MS)
+                        .bind(&k[..])
+                        .bind(&o[..])
+                        .execute(&mut *tx)
+                        .await?;
                 }
                 tx.commit().await?;
-                Ok(Self { writes, reads, keys: Keys::default() })
+                Ok(Self {
+                    writes,
+                    reads,
+                    keys: Keys::default(),
+                })
             }
 
             /// Closes the connections.
@@ -108,20 +126,35 @@ macro_rules! raw_sql {
             async fn first(&self) -> Result<(), BoxError> {
                 let (k, o) = self.keys.fresh();
                 let reserved = sqlx::query($reserve)
-                    .bind(&k[..]).bind(&o[..]).bind(0_i64).bind(DAY_MS)
-                    .execute(&self.writes).await?;
+                    .bind(&k[..])
+                    .bind(&o[..])
+                    .bind(0_i64)
+                    .bind(DAY_MS)
+                    .execute(&self.writes)
+                    .await?;
                 one("reserve", reserved.rows_affected())?;
                 let completed = sqlx::query($complete)
-                    .bind(payload()).bind(DAY_MS).bind(&k[..]).bind(&o[..])
-                    .execute(&self.writes).await?;
+                    .bind(payload())
+                    .bind(DAY_MS)
+                    .bind(&k[..])
+                    .bind(&o[..])
+                    .execute(&self.writes)
+                    .await?;
                 one("complete", completed.rows_affected())
             }
 
             async fn replay(&self) -> Result<(), BoxError> {
                 let k = self.keys.recorded();
-                let row = sqlx::query($read).bind(&k[..]).fetch_one(&self.reads).await?;
+                let row = sqlx::query($read)
+                    .bind(&k[..])
+                    .fetch_one(&self.reads)
+                    .await?;
                 let kept: Vec<u8> = row.try_get(2)?;
-                if kept.len() == ANSWER { Ok(()) } else { Err("another payload".into()) }
+                if kept.len() == ANSWER {
+                    Ok(())
+                } else {
+                    Err("another payload".into())
+                }
             }
         }
     };
@@ -199,7 +232,8 @@ impl RawRedis {
     /// # Errors
     /// If the server does not answer.
     pub async fn new(url: &str) -> Result<Self, BoxError> {
-        let config = ConnectionManagerConfig::new().set_response_timeout(Some(Duration::from_secs(5)));
+        let config =
+            ConnectionManagerConfig::new().set_response_timeout(Some(Duration::from_secs(5)));
         let client = redis::Client::open(url)?;
         let mut connection = ConnectionManager::new_with_config(client, config).await?;
         for n in 0..RECORDED / 1_000 {
@@ -207,7 +241,13 @@ impl RawRedis {
             for n in n * 1_000..(n + 1) * 1_000 {
                 let value = [&owner(n)[..], &payload()].concat();
                 let k = [b"raw:", &key(OLD, n)[..]].concat();
-                pipeline.cmd("SET").arg(k).arg(value).arg("PX").arg(DAY_MS).ignore();
+                pipeline
+                    .cmd("SET")
+                    .arg(k)
+                    .arg(value)
+                    .arg("PX")
+                    .arg(DAY_MS)
+                    .ignore();
             }
             pipeline.query_async::<()>(&mut connection).await?;
         }
@@ -250,7 +290,13 @@ impl Side for RawRedis {
         let (k, o) = self.keys.fresh();
         let k = [b"raw:", &k[..]].concat();
         let mut reserve = redis::cmd("SET");
-        reserve.arg(&k).arg(&o[..]).arg("NX").arg("GET").arg("PX").arg(DAY_MS);
+        reserve
+            .arg(&k)
+            .arg(&o[..])
+            .arg("NX")
+            .arg("GET")
+            .arg("PX")
+            .arg(DAY_MS);
         let held: Option<Vec<u8>> = reserve.query_async(&mut connection).await?;
         if held.is_some() {
             return Err("a new key was held".into());
@@ -263,7 +309,14 @@ impl Side for RawRedis {
     async fn replay(&self) -> Result<(), BoxError> {
         let mut connection = self.connection.clone();
         let k = [b"raw:", &self.keys.recorded()[..]].concat();
-        let kept: Vec<u8> = redis::cmd("GET").arg(k).query_async(&mut connection).await?;
-        if kept.len() == ANSWER + 16 { Ok(()) } else { Err("another payload".into()) }
+        let kept: Vec<u8> = redis::cmd("GET")
+            .arg(k)
+            .query_async(&mut connection)
+            .await?;
+        if kept.len() == ANSWER + 16 {
+            Ok(())
+        } else {
+            Err("another payload".into())
+        }
     }
 }
