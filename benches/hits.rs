@@ -31,7 +31,8 @@ fn main() -> Result<(), BoxError> {
         .build()?;
 
     let value = || std::sync::Arc::<[u8]>::from(vec![b'x'; ANSWER]);
-    let foyer = foyer_memory::CacheBuilder::new(usize::try_from(KEYS)? * 2).build();
+    let foyer: foyer_memory::Cache<_, _> =
+        foyer_memory::CacheBuilder::new(usize::try_from(KEYS)? * 2).build();
     let moka = moka::sync::Cache::new(KEYS * 2);
     for n in 0..KEYS {
         foyer.insert(key(1, n), value());

@@ -101,7 +101,7 @@ fn replay((runtime, engine): (Runtime, Engine)) -> (Runtime, Engine) {
 }
 
 library_benchmark_group!(
-    name = benches;
+    name = benches,
     benchmarks = [
         record_id,
         fingerprint_of_5_fields,

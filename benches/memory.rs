@@ -51,7 +51,7 @@ async fn measure(options: Options) -> Result<(), BoxError> {
     let key = in_flight(CALLS).await?;
     let waiter = waiting(CALLS).await?;
     println!("{CALLS} at once, bytes of each, of its task and all that belongs to it");
-    let mut say = |what: &str, bytes: f64| {
+    let say = |what: &str, bytes: f64| {
         println!("  {what:<48} {:>8}", number(bytes));
         options.note(&json!({ "bench": "memory", "what": what, "bytes": bytes }))
     };

@@ -74,7 +74,10 @@ fn fingerprint<T: Serialize>(options: &Options, group: &str, value: &T) -> Resul
 
 /// What runs the body for all callers of a key.
 trait Flights {
-    fn fly(&self, key: [u8; 32], body: Body) -> impl Future<Output = Arc<[u8]>>;
+    /// What callers share.
+    type Flown;
+
+    fn fly(&self, key: [u8; 32], body: Body) -> impl Future<Output = Self::Flown>;
 }
 
 /// A body that is not ready at once, so that others can join it.
@@ -84,7 +87,7 @@ struct Body {
 }
 
 impl Body {
-    async fn run(self) -> Arc<[u8]> {
+    async fn run(self) -> &'static [u8] {
         self.ran.fetch_add(1, Ordering::Relaxed);
         if self.waits {
             let mut polled = false;
@@ -97,37 +100,45 @@ impl Body {
             })
             .await;
         }
-        Arc::from(&b"{\"Ok\":1}"[..])
+        b"{\"Ok\":1}"
     }
 }
 
 struct Nothing;
 impl Flights for Nothing {
+    type Flown = Arc<[u8]>;
+
     async fn fly(&self, _: [u8; 32], body: Body) -> Arc<[u8]> {
-        body.run().await
+        Arc::from(body.run().await)
     }
 }
 
 impl Flights for SingleFlight<[u8; 32], Arc<[u8]>> {
+    type Flown = Arc<[u8]>;
+
     async fn fly(&self, key: [u8; 32], body: Body) -> Arc<[u8]> {
-        self.work(key, || body.run()).await
+        self.work(key, || async { Arc::from(body.run().await) })
+            .await
     }
 }
 
 struct Grouped(Group<[u8; 32], Arc<[u8]>, Infallible>);
 impl Flights for Grouped {
-    async fn fly(&self, key: [u8; 32], body: Body) -> Arc<[u8]> {
-        let flown = self.0.work(&key, async { Ok(body.run().await) }).await;
-        flown.unwrap_or_else(|_| Arc::from([]))
+    type Flown = Option<Arc<[u8]>>;
+
+    async fn fly(&self, key: [u8; 32], body: Body) -> Option<Arc<[u8]>> {
+        let body = async { Ok(Arc::from(body.run().await)) };
+        self.0.work(&key, body).await.ok()
     }
 }
 
 /// The engine's own, which is not public: `testing` shows it.
 #[cfg(feature = "flights")]
 impl Flights for idem::testing::parts::Flights {
-    async fn fly(&self, key: [u8; 32], body: Body) -> Arc<[u8]> {
-        let body = async { body.run().await.to_vec() };
-        Arc::from(self.fly(key, body).await.bytes())
+    type Flown = idem::testing::parts::Flown;
+
+    async fn fly(&self, key: [u8; 32], body: Body) -> Self::Flown {
+        self.fly(key, async { body.run().await.to_vec() }).await
     }
 }
 
