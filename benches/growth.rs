@@ -91,7 +91,7 @@ async fn compare(
                 let level = (number + turn) % engines.len();
                 let done = round(&engines[level], case, 1, options.slice).await?;
                 if number > 0 {
-                    times[level].push(1e6 / done.per_second);
+                    times[level].push(done.p50);
                 }
             }
         }
