@@ -15,6 +15,7 @@
 use std::time::Duration;
 
 use harness::figures::number;
+use harness::options::url;
 use harness::ours::Ours;
 use harness::{BoxError, Options, on_two_threads};
 use idem::store::{MySqlStore, PostgresStore, RedisStore, SqliteStore};
@@ -36,13 +37,13 @@ async fn measure(options: Options) -> Result<(), BoxError> {
         sqlite(&options, calls).await?;
     }
     if options.wants("postgres") {
-        postgres(&options, calls, &url("IDEM_TEST_POSTGRES_URL")?).await?;
+        postgres(&options, calls, &url("postgres")?).await?;
     }
     if options.wants("mariadb") {
-        mariadb(&options, calls, &url("IDEM_TEST_MYSQL_URL")?).await?;
+        mariadb(&options, calls, &url("mysql")?).await?;
     }
     if options.wants("redis") {
-        redis_bytes(&options, calls, &url("IDEM_TEST_REDIS_URL")?).await?;
+        redis_bytes(&options, calls, &url("redis")?).await?;
     }
     Ok(())
 }
@@ -195,8 +196,4 @@ async fn redis_bytes(options: &Options, calls: u64, url: &str) -> Result<(), Box
         calls,
         &[("bytes", memory), ("log bytes", log)],
     )
-}
-
-fn url(name: &str) -> Result<String, BoxError> {
-    std::env::var(name).map_err(|_| format!("{name} is not set: see the head of this file").into())
 }

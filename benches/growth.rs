@@ -16,12 +16,13 @@
 //! records are copies of one that a call left, under the ids of other keys: `--records 10000000` is
 //! possible where there are some ten gigabytes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use harness::closed_loop::round;
 use harness::figures::{Spread, number};
 use harness::keys::text;
+use harness::options::url;
 use harness::ours::{ANSWER, OLD, OPERATION, Ours};
 use harness::{BoxError, Case, Options, on_two_threads};
 use idem::identity::Identity;
@@ -47,8 +48,7 @@ async fn measure(options: Options) -> Result<(), BoxError> {
         ([], true) => vec![1_000, 10_000],
         (levels, _) => levels.to_vec(),
     };
-    let folder =
-        PathBuf::from(std::env::temp_dir()).join(format!("idem-growth-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("idem-growth-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let measured = stores(&options, &levels, &folder).await;
     std::fs::remove_dir_all(&folder)?;
@@ -64,9 +64,7 @@ async fn stores(options: &Options, levels: &[u64], folder: &Path) -> Result<(), 
         compare(options, "sqlite", levels, &engines).await?;
     }
     if options.wants("postgres") {
-        let url = std::env::var("IDEM_TEST_POSTGRES_URL").map_err(|_| {
-            "IDEM_TEST_POSTGRES_URL is not set: eval \"$(scripts/stores up --durable postgres)\""
-        })?;
+        let url = url("postgres")?;
         let mut engines = Vec::new();
         for &records in levels {
             engines.push(postgres(&url, records).await?);

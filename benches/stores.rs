@@ -22,6 +22,7 @@ use cached::{AsyncRedisCache, ConcurrentCachedAsync as _};
 use harness::closed_loop::{pairs, round};
 use harness::figures::{Spread, number};
 use harness::keys::{mix, text};
+use harness::options::url;
 use harness::ours::{ANSWER, Ours, RECORDED};
 use harness::raw::{CONNECTIONS, RawMySql, RawPostgres, RawRedis, RawSqlite};
 use harness::{BoxError, Case, Options, Side, on_two_threads};
@@ -54,10 +55,10 @@ async fn measure(options: Options) -> Result<(), BoxError> {
         sweep(&options, "sqlite", &ours).await?;
     }
     if options.wants("postgres") {
-        let url = url("IDEM_TEST_POSTGRES_URL", "postgres")?;
+        let url = url("postgres")?;
         let raw = RawPostgres::new(&url).await?;
         let store = PostgresStore::options()
-            .prefix(&prefix())
+            .prefix(prefix())
             .connections(CONNECTIONS);
         let store = store.connect(&url).await?;
         store.migrate().await?;
@@ -67,10 +68,10 @@ async fn measure(options: Options) -> Result<(), BoxError> {
         sweep(&options, "postgres", &ours).await?;
     }
     if options.wants("mariadb") {
-        let url = url("IDEM_TEST_MYSQL_URL", "mariadb")?;
+        let url = url("mysql")?;
         let raw = RawMySql::new(&url).await?;
         let store = MySqlStore::options()
-            .prefix(&prefix())
+            .prefix(prefix())
             .connections(CONNECTIONS);
         let store = store.connect(&url).await?;
         store.migrate().await?;
@@ -80,15 +81,12 @@ async fn measure(options: Options) -> Result<(), BoxError> {
         sweep(&options, "mariadb", &ours).await?;
     }
     if options.wants("redis") {
-        let url = url("IDEM_TEST_REDIS_URL", "redis")?;
+        let url = url("redis")?;
         let raw = RawRedis::new(&url).await?;
         let durability = raw.durability().await?;
         println!("redis: {durability}");
         options.note(&json!({ "bench": "redis", "durability": durability }))?;
-        let store = RedisStore::options()
-            .prefix(&prefix())
-            .connect(&url)
-            .await?;
+        let store = RedisStore::options().prefix(prefix()).connect(&url).await?;
         let ours = Ours::new(store, RECORDED).await?;
         compare(&options, "redis", &raw, &ours).await?;
         // A peer in our place: what `cached` takes for a hit, and for a miss that it fills. It
@@ -232,12 +230,6 @@ async fn sweep(options: &Options, store: &str, ours: &Ours) -> Result<(), BoxErr
         println!();
     }
     Ok(())
-}
-
-fn url(name: &str, store: &str) -> Result<String, BoxError> {
-    std::env::var(name).map_err(|_| {
-        format!("{name} is not set: eval \"$(scripts/stores up --durable {store})\"").into()
-    })
 }
 
 /// Tables of this run alone: the servers are thrown away after it.

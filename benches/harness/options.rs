@@ -87,3 +87,19 @@ impl Options {
         Ok(())
     }
 }
+
+/// The URL of a server that `scripts/stores` has started: `postgres`, `mysql` or `redis`.
+///
+/// # Errors
+/// If it has not.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where the servers are is told by the environment"
+)]
+pub fn url(server: &str) -> Result<String, BoxError> {
+    let name = format!("IDEM_TEST_{}_URL", server.to_uppercase());
+    std::env::var(&name).map_err(|_| {
+        let start = "eval \"$(scripts/stores up --durable postgres mariadb redis)\"";
+        format!("{name} is not set: {start}").into()
+    })
+}
