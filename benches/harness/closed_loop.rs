@@ -47,6 +47,31 @@ pub struct Round {
     pub per_second: f64,
 }
 
+/// The times of calls, and how long all of them took together.
+#[derive(Default)]
+struct Timed {
+    microseconds: Vec<f64>,
+    seconds: f64,
+}
+
+impl Timed {
+    fn add(&mut self, mut more: Self) {
+        self.microseconds.append(&mut more.microseconds);
+        self.seconds += more.seconds;
+    }
+
+    fn round(mut self) -> Result<Round, BoxError> {
+        if self.microseconds.is_empty() {
+            return Err("no call was made in a round".into());
+        }
+        self.microseconds.sort_unstable_by(f64::total_cmp);
+        Ok(Round {
+            p50: self.microseconds[self.microseconds.len() / 2],
+            per_second: self.microseconds.len() as f64 / self.seconds,
+        })
+    }
+}
+
 /// Lets `callers` call for `length`, and waits for the calls that have begun by then.
 ///
 /// # Errors
@@ -57,6 +82,15 @@ pub async fn round<S: Side>(
     callers: usize,
     length: Duration,
 ) -> Result<Round, BoxError> {
+    time(side, case, callers, length).await?.round()
+}
+
+async fn time<S: Side>(
+    side: &S,
+    case: Case,
+    callers: usize,
+    length: Duration,
+) -> Result<Timed, BoxError> {
     let clock = SystemClock;
     let begun = clock.monotonic();
     let mut tasks = JoinSet::new();
@@ -77,23 +111,18 @@ pub async fn round<S: Side>(
             }
         });
     }
-    let mut all = Vec::new();
+    let mut timed = Timed::default();
     while let Some(took) = tasks.join_next().await {
-        all.extend(took??);
+        timed.microseconds.extend(took??);
     }
-    let seconds = (clock.monotonic() - begun).as_secs_f64();
-    if all.is_empty() {
-        return Err("no call was made in a round".into());
-    }
-    all.sort_unstable_by(f64::total_cmp);
-    Ok(Round {
-        p50: all[all.len() / 2],
-        per_second: all.len() as f64 / seconds,
-    })
+    timed.seconds = (clock.monotonic() - begun).as_secs_f64();
+    Ok(timed)
 }
 
-/// Rounds of two sides, the first of each pair alternating. One round of each goes before and is
-/// not counted.
+/// Rounds of two sides. In each they take turns; who goes first alternates too. With one caller a
+/// round has ten turns of each: a commit takes one of two times, for as long as somebody else wants
+/// the core, and a turn that is as long as that would compare the two times. One round goes before
+/// and is not counted.
 ///
 /// # Errors
 /// If a call fails.
@@ -105,22 +134,23 @@ pub async fn pairs<R: Side, O: Side>(
     rounds: usize,
     length: Duration,
 ) -> Result<Vec<(Round, Round)>, BoxError> {
-    round(raw, case, callers, length).await?;
-    round(ours, case, callers, length).await?;
+    let turns = if callers == 1 { 10 } else { 1 };
+    let length = length / turns;
     let mut pairs = Vec::with_capacity(rounds);
-    for number in 0..rounds {
-        let raw_first = number % 2 == 0;
-        let before = if raw_first {
-            Some(round(raw, case, callers, length).await?)
-        } else {
-            None
-        };
-        let own = round(ours, case, callers, length).await?;
-        let raw = match before {
-            Some(round) => round,
-            None => round(raw, case, callers, length).await?,
-        };
-        pairs.push((raw, own));
+    for number in 0..=rounds {
+        let (mut raw_timed, mut ours_timed) = (Timed::default(), Timed::default());
+        for turn in 0..turns as usize {
+            if (number + turn).is_multiple_of(2) {
+                raw_timed.add(time(raw, case, callers, length).await?);
+                ours_timed.add(time(ours, case, callers, length).await?);
+            } else {
+                ours_timed.add(time(ours, case, callers, length).await?);
+                raw_timed.add(time(raw, case, callers, length).await?);
+            }
+        }
+        if number > 0 {
+            pairs.push((raw_timed.round()?, ours_timed.round()?));
+        }
     }
     Ok(pairs)
 }
