@@ -218,6 +218,11 @@ async fn sqlite(path: &Path) -> Result<(SqlitePool, SqlitePool), BoxError> {
     Ok((pool(1).await?, pool(4).await?))
 }
 
+/// A key of this run alone, since there is no table to create anew.
+fn named(key: &[u8]) -> Vec<u8> {
+    [b"raw:", &std::process::id().to_be_bytes()[..], key].concat()
+}
+
 /// Plain commands to Redis, by one connection that all callers share, as ours.
 #[derive(Clone)]
 pub struct RawRedis {
@@ -240,7 +245,7 @@ impl RawRedis {
             let mut pipeline = redis::pipe();
             for n in n * 1_000..(n + 1) * 1_000 {
                 let value = [&owner(n)[..], &payload()].concat();
-                let k = [b"raw:", &key(OLD, n)[..]].concat();
+                let k = named(&key(OLD, n));
                 pipeline
                     .cmd("SET")
                     .arg(k)
@@ -288,7 +293,7 @@ impl Side for RawRedis {
     async fn first(&self) -> Result<(), BoxError> {
         let mut connection = self.connection.clone();
         let (k, o) = self.keys.fresh();
-        let k = [b"raw:", &k[..]].concat();
+        let k = named(&k);
         let mut reserve = redis::cmd("SET");
         reserve
             .arg(&k)
@@ -308,7 +313,7 @@ impl Side for RawRedis {
 
     async fn replay(&self) -> Result<(), BoxError> {
         let mut connection = self.connection.clone();
-        let k = [b"raw:", &self.keys.recorded()[..]].concat();
+        let k = named(&self.keys.recorded());
         let kept: Vec<u8> = redis::cmd("GET")
             .arg(k)
             .query_async(&mut connection)
