@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Rounds of all variants are interleaved, so that what else the machine does hits all of them. It
-//! prints medians over rounds, and the ratio to the bare handler.
+//! prints medians over rounds, the ratio to the bare handler, and the median of the ratios, round by
+//! round, of a replay of ours to one of `axum-idempotent`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use axum_idempotent::{IdempotentLayer, IdempotentOptions};
+use harness::figures::Spread;
+use harness::{BoxError, Options};
 use idem::http::IdempotencyLayer;
 use idem::store::MemoryStore;
 use idem::{Clock as _, Engine, SystemClock};
@@ -37,8 +40,6 @@ use tower_cookies::CookieManagerLayer;
 
 const ROUNDS: usize = 61;
 const CALLS: u32 = 500;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The handler of all variants: reads an order, answers with a charge.
 async fn pay(Json(order): Json<Value>) -> Response {
@@ -108,9 +109,14 @@ impl Variant {
         Ok(())
     }
 
-    fn median(&mut self) -> f64 {
-        self.nanoseconds.sort_by(f64::total_cmp);
-        self.nanoseconds[self.nanoseconds.len() / 2]
+    fn median(&self) -> f64 {
+        Spread::of(self.nanoseconds.iter().copied()).median
+    }
+
+    /// The ratio of a call to one of another variant, within each round.
+    fn beside(&self, other: &Self) -> Spread {
+        let pairs = self.nanoseconds.iter().zip(&other.nanoseconds);
+        Spread::of(pairs.map(|(own, other)| own / other))
     }
 }
 
@@ -145,13 +151,13 @@ fn peer(layer: bool) -> Router {
         .layer(CookieManagerLayer::new())
 }
 
-#[tokio::main]
-async fn main() -> Result<(), BoxError> {
-    // On a thread of the runtime's pool, as a server's connections are.
-    tokio::spawn(measure()).await?
+fn main() -> Result<(), BoxError> {
+    let options = Options::of_command_line()?;
+    harness::on_two_threads(measure(options))
 }
 
-async fn measure() -> Result<(), BoxError> {
+async fn measure(options: Options) -> Result<(), BoxError> {
+    let rounds = if options.quick { 5 } else { ROUNDS };
     let bare = Router::new().route("/pay", post(pay));
     let engine = Engine::builder(MemoryStore::new()).build().await?;
     let layer = IdempotencyLayer::builder(&engine)
@@ -185,21 +191,36 @@ async fn measure() -> Result<(), BoxError> {
     for variant in &mut variants[5..] {
         variant.cookie = Some(session(&variant.app).await?);
     }
-    for round in 0..ROUNDS {
-        for variant in &mut variants {
-            variant.round(round).await?;
+    for round in 0..rounds {
+        // The first of each round is another one.
+        for turn in 0..variants.len() {
+            let variant = (round + turn) % variants.len();
+            variants[variant].round(round).await?;
         }
     }
-    println!("{ROUNDS} rounds of {CALLS} calls, medians\n");
+    println!("{rounds} rounds of {CALLS} calls, medians\n");
     let bare = variants[0].median();
-    for variant in &mut variants {
+    for variant in &variants {
         let median = variant.median();
+        options.note(&json!({
+            "bench": "http", "variant": variant.name, "us": median / 1_000.0, "rounds": rounds,
+        }))?;
         println!(
             "{:<28} {:>7.1} us {:>6.1} x",
             variant.name,
             median / 1_000.0,
             median / bare
         );
+    }
+    println!();
+    for (ours, theirs) in [(2, 7), (1, 6)] {
+        let (ours, theirs) = (&variants[ours], &variants[theirs]);
+        let ratio = ours.beside(theirs);
+        println!("{:<28} {ratio} x {}", ours.name, theirs.name);
+        options.note(&json!({
+            "bench": "http ratio", "variant": ours.name, "beside": theirs.name, "rounds": rounds,
+            "ratio": ratio.median, "ratio_min": ratio.min, "ratio_max": ratio.max,
+        }))?;
     }
     Ok(())
 }
