@@ -66,6 +66,8 @@ mod sweeping;
 #[cfg(test)]
 mod tiered;
 #[cfg(test)]
+mod together;
+#[cfg(test)]
 #[path = "../stores/traffic.rs"]
 mod traffic;
 #[cfg(test)]

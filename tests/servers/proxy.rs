@@ -151,6 +151,12 @@ impl Proxy {
         self.counts.lock().unwrap().replies
     }
 
+    /// How many requests have had no reply yet.
+    pub(crate) fn under_way(&self) -> usize {
+        let counts = self.counts.lock().unwrap();
+        counts.requests.saturating_sub(counts.replies)
+    }
+
     /// Whether the planned cut is still to come.
     pub(crate) fn is_to_cut(&self) -> bool {
         self.counts.lock().unwrap().cut.is_some()

@@ -184,10 +184,11 @@ fn start(engine: &Arc<Inner>, connection: &Connection, number: u8) -> Attempt {
 fn attempts(twice: bool) {
     NOW_US.set(0);
     let connection = Connection::default();
-    let (renewals, commands) = Renewals::channel();
+    let clock: Arc<dyn idem::Clock> = Arc::new(Time);
+    let (renewals, commands) = Renewals::channel(&clock);
     let engine = Arc::new(Inner {
         renewals,
-        clock: Arc::new(Time),
+        clock,
         attempts: Tracker::default(),
     });
     let worker = {

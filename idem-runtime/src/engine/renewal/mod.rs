@@ -7,25 +7,32 @@
 //! are gone and the goodbyes are said.
 
 mod farewell;
+mod held;
 mod worker;
 
 use std::time::Duration;
 
 use self::farewell::{Farewell, Goodbye};
+use self::held::Held;
 use self::worker::Worker;
 use super::attempt::AttemptState;
 use crate::clock::Clock;
 use crate::error::{Error, StoreError, StoreErrorKind};
-use crate::record::Claim;
 use crate::store::{GiveBack, MarkUnknown, Renewer, Store};
 use crate::sync::{Arc, mpsc, oneshot};
 
 /// The way to the renewal thread. Sending needs no runtime.
 #[derive(Debug, Clone)]
-pub(crate) struct Renewals(mpsc::UnboundedSender<Command>);
+pub(crate) struct Renewals {
+    commands: mpsc::UnboundedSender<Command>,
+    held: Arc<Held>,
+}
 
 /// The worker's end.
-pub(crate) struct Commands(mpsc::UnboundedReceiver<Command>);
+pub(crate) struct Commands {
+    commands: mpsc::UnboundedReceiver<Command>,
+    held: Arc<Held>,
+}
 
 impl Commands {
     /// Serves them until every sender is gone and the goodbyes are said.
@@ -35,14 +42,14 @@ impl Commands {
         clock: Arc<dyn Clock>,
         renewer: Box<dyn Renewer>,
     ) {
-        Worker::new(store, clock, renewer).run(self.0).await;
+        let worker = Worker::new(store, clock, renewer, self.held);
+        worker.run(self.commands).await;
     }
 }
 
 enum Command {
-    /// Renews a lease from now on; again, to have its new end looked at.
-    Hold(Arc<AttemptState>),
-    LetGo(Claim),
+    /// A lease is to be renewed earlier than was planned.
+    Earlier,
     Farewell(Farewell),
     /// Renews one lease now and says whether it is still held.
     Confirm(Arc<AttemptState>, oneshot::Sender<Result<bool, StoreError>>),
@@ -59,7 +66,7 @@ impl Renewals {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let (renewals, commands) = Self::channel();
+        let (renewals, commands) = Self::channel(&clock);
         let (opened, ready) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -84,17 +91,29 @@ impl Renewals {
     }
 
     /// Creates the way to a worker, and its other end.
-    pub(crate) fn channel() -> (Self, Commands) {
+    pub(crate) fn channel(clock: &Arc<dyn Clock>) -> (Self, Commands) {
         let (sender, commands) = mpsc::unbounded_channel();
-        (Self(sender), Commands(commands))
+        let held = Arc::new(Held::new(Arc::clone(clock)));
+        let worker = Commands {
+            commands,
+            held: Arc::clone(&held),
+        };
+        let renewals = Self {
+            commands: sender,
+            held,
+        };
+        (renewals, worker)
     }
 
+    /// Renews a lease from now on; again, to have its new end looked at.
     pub(crate) fn hold(&self, state: &Arc<AttemptState>) {
-        self.send(Command::Hold(Arc::clone(state)));
+        if self.held.add(state) {
+            self.send(Command::Earlier);
+        }
     }
 
     pub(crate) fn let_go(&self, state: &AttemptState) {
-        self.send(Command::LetGo(state.holder.claim));
+        self.held.remove(&state.holder.claim);
     }
 
     /// Gives a reservation back; `until` from now nobody needs it any more.
@@ -139,7 +158,7 @@ impl Renewals {
 
     fn send(&self, command: Command) {
         // The thread lives as long as this sender does.
-        self.0.send(command).ok();
+        self.commands.send(command).ok();
     }
 }
 

@@ -1,11 +1,12 @@
 //! The renewal thread's loop: one store call at a time, renewals first.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use super::Command;
 use super::farewell::{Farewell, Goodbye, Latch};
-use crate::clock::{Clock, from_micros, micros};
+use super::held::{Held, shortest};
+use crate::clock::{Clock, from_micros};
 use crate::engine::attempt::{AttemptState, Phase};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::panic::CatchPanic;
@@ -26,10 +27,9 @@ pub(super) struct Worker {
     clock: Arc<dyn Clock>,
     /// None after an error, until it is opened again.
     renewer: Option<Box<dyn Renewer>>,
-    held: HashMap<Claim, Arc<AttemptState>>,
+    held: Arc<Held>,
     /// Those of `held` that were warned about: longer than `max_run`.
     overdue: HashSet<Claim>,
-    next_renewal_us: i64,
     confirms: Vec<Confirm>,
     farewells: VecDeque<Farewell>,
     #[cfg(feature = "testing")]
@@ -41,14 +41,14 @@ impl Worker {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         renewer: Box<dyn Renewer>,
+        held: Arc<Held>,
     ) -> Self {
         Self {
             store,
             clock,
             renewer: Some(renewer),
-            held: HashMap::new(),
+            held,
             overdue: HashSet::new(),
-            next_renewal_us: i64::MAX,
             confirms: Vec::new(),
             farewells: VecDeque::new(),
             #[cfg(feature = "testing")]
@@ -84,9 +84,8 @@ impl Worker {
         }
     }
 
-    /// Deadlines are those of this process: never a store's time.
     fn now_us(&self) -> i64 {
-        micros(self.clock.monotonic())
+        self.held.now_us()
     }
 
     fn is_renewal_due(&self) -> bool {
@@ -94,15 +93,15 @@ impl Worker {
         if !self.asked.is_empty() {
             return true;
         }
-        self.now_us() >= self.next_renewal_us
+        self.now_us() >= self.held.next_us()
     }
 
     /// Answers those who asked for the renewal that was just made.
     #[cfg(feature = "testing")]
     fn say_shortest(&mut self) {
         let now_us = self.now_us();
-        let renewed = self.held.values().filter(|held| held.is_renewed_at(now_us));
-        let shortest = renewed.map(|held| held.prepared.lease_us()).min();
+        let held = self.held.all();
+        let shortest = shortest(held.iter().filter(|held| held.is_renewed_at(now_us)));
         for reply in self.asked.drain(..) {
             reply.send(shortest.map(from_micros)).ok();
         }
@@ -113,7 +112,7 @@ impl Worker {
             return;
         }
         let farewells = self.farewells.iter().map(|farewell| farewell.next_us);
-        let due = farewells.fold(self.next_renewal_us, std::cmp::min);
+        let due = farewells.fold(self.held.next_us(), std::cmp::min);
         if due == i64::MAX {
             std::future::pending::<()>().await;
         }
@@ -124,18 +123,8 @@ impl Worker {
     fn take(&mut self, command: Command) {
         let now_us = self.now_us();
         match command {
-            Command::Hold(state) => {
-                let due = now_us.saturating_add(state.prepared.lease_us() / 3);
-                self.next_renewal_us = std::cmp::min(self.next_renewal_us, due);
-                self.held.insert(state.holder.claim, state);
-            }
-            Command::LetGo(claim) => {
-                self.held.remove(&claim);
-                self.overdue.remove(&claim);
-                if self.held.is_empty() {
-                    self.next_renewal_us = i64::MAX;
-                }
-            }
+            // It has only to look again.
+            Command::Earlier => {}
             Command::Farewell(mut farewell) => {
                 farewell.start(now_us);
                 self.farewells.push_back(farewell);
@@ -144,9 +133,9 @@ impl Worker {
             #[cfg(feature = "testing")]
             Command::RenewNow(reply) => self.asked.push(reply),
             Command::ShutDown(reply) => {
-                let latch = Latch::new(reply, self.held.len());
-                self.next_renewal_us = i64::MAX;
-                for (_, state) in self.held.drain() {
+                let held = self.held.drain();
+                let latch = Latch::new(reply, held.len());
+                for state in held {
                     let request = state.mark_unknown(UnknownReason::ShutDown);
                     let until = from_micros(state.prepared.lease_us());
                     let mut farewell =
@@ -160,32 +149,27 @@ impl Worker {
 
     /// Warns once about each body whose lease is no longer renewed.
     fn warn_of_overdue(&mut self, now_us: i64) {
-        for (claim, state) in &self.held {
+        self.overdue.retain(|claim| self.held.contains(claim));
+        for state in self.held.all() {
             // One that has returned is renewed again until its end is told.
             let overdue = !state.is_renewed_at(now_us) && state.phase() != Phase::Returned;
-            if overdue && self.overdue.insert(*claim) {
-                telemetry::max_run_over(state);
+            if overdue && self.overdue.insert(state.holder.claim) {
+                telemetry::max_run_over(&state);
             }
         }
     }
 
     async fn renew_all(&mut self) {
         let now_us = self.now_us();
-        // One that a test asked for was not planned.
-        if now_us >= self.next_renewal_us {
-            telemetry::renewal_lag(from_micros(now_us - self.next_renewal_us));
-        }
+        let planned_us = self.held.next_us();
         self.warn_of_overdue(now_us);
-        let due: Vec<_> = self
-            .held
-            .values()
-            .filter(|state| state.is_renewed_at(now_us))
-            .cloned()
-            .collect();
-        let shortest = shortest(&due);
-        self.next_renewal_us = shortest.map_or(i64::MAX, |lease| now_us.saturating_add(lease / 3));
+        let due = self.held.take_due(now_us);
         if due.is_empty() {
             return;
+        }
+        // One that a test asked for was not planned.
+        if now_us >= planned_us {
+            telemetry::renewal_lag(from_micros(now_us - planned_us));
         }
         match self.renew(&due).await {
             Ok(held) => {
@@ -197,8 +181,8 @@ impl Worker {
             Err(error) => {
                 telemetry::renewal_failed(due.len(), &error);
                 // A failed renewal is not a lost lease: try again soon.
-                let soon = self.now_us().saturating_add(shortest.unwrap_or(0) / 9);
-                self.next_renewal_us = std::cmp::min(self.next_renewal_us, soon);
+                let wait_us = shortest(&due).unwrap_or(0) / 9;
+                self.held.look_at(self.now_us().saturating_add(wait_us));
             }
         }
     }
@@ -267,7 +251,7 @@ impl Worker {
     /// How long one call may take: a sixth of the shortest lease, so that there
     /// is time for other tries, between 50 ms and 5 s.
     fn one_try(&self, lease_us: Option<i64>) -> Duration {
-        let held = self.held.values().map(|state| state.prepared.lease_us());
+        let held = self.held.shortest().into_iter();
         held.chain(lease_us).min().map_or(LONGEST, |lease| {
             from_micros(lease / 6).clamp(SHORTEST, LONGEST)
         })
@@ -316,8 +300,4 @@ impl Worker {
         self.renewer = renewer;
         Ok(done)
     }
-}
-
-fn shortest(states: &[Arc<AttemptState>]) -> Option<i64> {
-    states.iter().map(|state| state.prepared.lease_us()).min()
 }
