@@ -251,11 +251,6 @@ async fn each_of_many_is_told_what_stands_at_its_key(server: Server) {
         let written = scene.store.complete(&end(key, key, fence)).await;
         assert_eq!(written, Ok(Written::Done), "key {key}");
     }
-    let trips = scene.proxy.trips();
-    assert!(
-        trips < 20 + 20,
-        "{trips} trips for 26 reservations and 20 ends"
-    );
 }
 
 async fn a_key_that_another_session_has_locked_delays_no_other(server: Server) {
