@@ -239,11 +239,11 @@ async fn each_of_many_is_told_what_stands_at_its_key(server: Server) {
         }
     }
     assert_eq!(won, 1);
-    // Those in the lanes, two for the rest, and what the repeated one and the
-    // twin take by themselves.
+    // Those in the lanes, some of which MariaDB lets try again, two for the
+    // rest, and what the repeated one and the twin take by themselves.
     let trips = scene.proxy.trips();
     assert!(
-        trips < usize::from(LANES) + 15,
+        trips < usize::from(LANES) + 20,
         "{trips} for 26 that waited"
     );
     // Whoever won is who can end it, with the fence that it was told.
