@@ -41,6 +41,8 @@ struct Kept<DB: Database> {
     /// As many as the pool has connections, so that whoever has one finds a
     /// kept connection, or room for another in the pool.
     permits: Arc<Semaphore>,
+    /// What a session is told before its first statement.
+    session: Option<&'static str>,
 }
 
 /// The one that was used last is the last.
@@ -94,6 +96,7 @@ impl<DB: Database> Clone for Connections<DB> {
             kept: self.kept.as_ref().map(|kept| Kept {
                 idle: Arc::clone(&kept.idle),
                 permits: Arc::clone(&kept.permits),
+                session: kept.session,
             }),
         }
     }
@@ -126,11 +129,25 @@ impl<DB: Database> Connections<DB> {
             kept: Some(Kept {
                 idle: Arc::new(Idle(Mutex::default())),
                 permits: Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(1))),
+                session: None,
             }),
         }
     }
 
-    async fn take(&self) -> Result<Taken<DB>, Error> {
+    /// Tells each session this before its first statement. It stays with what is
+    /// kept here: no other user of the pool meets it.
+    #[cfg(feature = "postgres")]
+    pub(super) fn telling(mut self, session: &'static str) -> Self {
+        if let Some(kept) = &mut self.kept {
+            kept.session = Some(session);
+        }
+        self
+    }
+
+    async fn take(&self) -> Result<Taken<DB>, Error>
+    where
+        for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    {
         let mut keep = None;
         if let Some(kept) = &self.kept {
             let permits = Arc::clone(&kept.permits).acquire_owned();
@@ -144,11 +161,16 @@ impl<DB: Database> Connections<DB> {
                 });
             }
         }
-        Ok(Taken {
+        let mut taken = Taken {
             connection: Some(self.pool.acquire().await?),
             opened: Instant::now(),
             keep,
-        })
+        };
+        let session = self.kept.as_ref().and_then(|kept| kept.session);
+        if let (Some(session), Some(connection)) = (session, &mut taken.connection) {
+            (&mut **connection).execute(session).await?;
+        }
+        Ok(taken)
     }
 }
 

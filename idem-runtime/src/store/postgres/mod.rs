@@ -130,7 +130,11 @@ impl PostgresOptions {
             .connect(url)
             .await
             .map_err(|error| store_error(&error))?;
-        let kept = Connections::keeping(pool.clone(), self.connections, only_reads);
+        let mut kept = Connections::keeping(pool.clone(), self.connections, only_reads);
+        if self.named {
+            // Behind a pooler, a session is not the store's own.
+            kept = kept.telling(statements::SESSION);
+        }
         self.open(pool, kept)
     }
 

@@ -4,6 +4,14 @@ use std::fmt;
 
 use crate::record::Standing;
 
+/// What a session of the store's own is told. Every statement of a call finds
+/// its rows by the primary key, whatever its values are: planned anew for each
+/// call, as the server likes to for more than one table, it would cost a third
+/// more. A plan that was made while the table was small must not read all of it
+/// later.
+pub(super) const SESSION: &str = "set plan_cache_mode = force_generic_plan; \
+    set enable_seqscan = off; set jit = off";
+
 /// The server's time, or a test's. `clock_timestamp` goes on inside of a
 /// statement that waits.
 macro_rules! now {
