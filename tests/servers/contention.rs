@@ -41,7 +41,11 @@ async fn fifty_who_wait_for_a_transaction_that_rolls_back_see_no_deadlock(server
     const CALLERS: u8 = 50;
     let (url, prefix) = (server.url(), prefix());
     let table = format!("{prefix}records");
-    let store = server.store(&url, &prefix, CALLERS.into()).await;
+    // As in processes of their own: one store would have most of them wait here.
+    let mut stores = Vec::new();
+    for _ in 0..CALLERS {
+        stores.push(server.store(&url, &prefix, 1).await);
+    }
     let mut other = Session::open(&url).await;
     let mut watch = Session::open(&url).await;
     for id in 0..3 {
@@ -55,8 +59,8 @@ async fn fifty_who_wait_for_a_transaction_that_rolls_back_see_no_deadlock(server
         );
         other.run(&insert).await;
         let mut callers = tokio::task::JoinSet::new();
-        for claim in 0..CALLERS {
-            let store = Arc::clone(&store);
+        for (claim, store) in (0..).zip(&stores) {
+            let store = Arc::clone(store);
             callers.spawn(async move { store.reserve(&reserve(id, claim)).await });
         }
         watch.until(&watch.waiting(&table), CALLERS.into()).await;
