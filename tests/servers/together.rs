@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use idem::StoreError;
 use idem::identity::{Fingerprint, RecordId};
-use idem::record::{Claim, Recorded};
+use idem::record::{Claim, Recorded, VersionBytes};
 use idem::store::{Complete, Ending, Holder, Reserve, Reserved, Store, Takeover, Won, Written};
 
 use crate::place::{Server, on_each_server, prefix, until};
@@ -20,6 +20,8 @@ use crate::session::Session;
 /// Of the library, for each kind of statement.
 const LANES: u8 = 8;
 const LEASE_US: i64 = 30_000_000;
+const VERSION: &[u8] = &[1, 5];
+const HIGHER: &[u8] = &[1, 9];
 
 mod reservations {
     use super::*;
@@ -177,6 +179,33 @@ impl Scene {
         self.session.run("rollback").await;
     }
 
+    /// Ends of attempts with a version: an answer, an error, and an answer of
+    /// what has had a higher one.
+    async fn ordered(&mut self) -> Vec<Complete> {
+        let mut ends = Vec::new();
+        for key in 30..33 {
+            let versioned = Reserve {
+                version: VersionBytes::new(VERSION.to_vec()),
+                ..request(key, 1)
+            };
+            let Reserved::Won(won) = self.store.reserve(&versioned).await.unwrap() else {
+                panic!("the key is fresh");
+            };
+            let mut end = end(key, 1, won.fence);
+            if let (31, Ending::Answer(answer)) = (key, &mut end.ending) {
+                answer.failed = true;
+            }
+            ends.push(end);
+        }
+        let (key, higher) = (self.session.bytes(&[32; 32]), self.session.bytes(HIGHER));
+        let sql = format!(
+            "update {} set version_applied = {higher} where id = {key}",
+            self.table
+        );
+        self.session.run(&sql).await;
+        ends
+    }
+
     async fn exists(&mut self, key: u8) -> bool {
         let id = self.session.bytes(&[key; 32]);
         let sql = format!("select count(*) from {} where id = {id}", self.table);
@@ -328,11 +357,16 @@ async fn each_of_many_ends_is_told_whether_it_was_its_to_end(server: Server) {
     for key in (10..20).chain(100..100 + LANES) {
         ends.push(end(key, 1, scene.won(key).await.fence));
     }
-    let done_before = scene.complete(1).await;
+    // What it says now must not replace what it has said.
+    let again = Complete {
+        ending: Ending::Answer(Recorded::new(&id(1), "json", false, b"2".to_vec())),
+        ..scene.complete(1).await
+    };
     let fence = scene.won(2).await.fence;
     let other_fence = end(2, 1, fence + 1);
     let other_claim = end(3, 9, scene.won(3).await.fence);
     let gone = end(4, 1, 1);
+    let ordered = scene.ordered().await;
 
     let stuck = ends.split_off(10);
     scene.session.run("begin").await;
@@ -351,9 +385,13 @@ async fn each_of_many_ends_is_told_whether_it_was_its_to_end(server: Server) {
     for request in &ends {
         asked.push(scene.end(request.clone()).await);
     }
-    let again = scene.end(done_before.clone()).await;
+    let again = scene.end(again).await;
     let (other_fence, other_claim) = (scene.end(other_fence).await, scene.end(other_claim).await);
     let gone = scene.end(gone).await;
+    let mut versions = Vec::new();
+    for request in ordered {
+        versions.push(scene.end(request).await);
+    }
     scene.let_go().await;
     for asked in full.into_iter().chain(asked) {
         // Also what went together with another's was done once.
@@ -362,11 +400,30 @@ async fn each_of_many_ends_is_told_whether_it_was_its_to_end(server: Server) {
             Ok(Written::Done | Written::AlreadyDone)
         ));
     }
+    for ended in versions {
+        assert!(ended.await.unwrap().is_done());
+    }
+    // An answer applies its version, an error does not, and none sinks.
+    let five = scene.session.bytes(VERSION);
+    let nine = scene.session.bytes(HIGHER);
+    for (key, applied) in [
+        (30, format!("= {five}")),
+        (31, "is null".to_owned()),
+        (32, format!("= {nine}")),
+    ] {
+        let key = scene.session.bytes(&[key; 32]);
+        let sql = format!(
+            "select count(*) from {} where id = {key} and version_applied {applied} \
+             and version_recorded = {five} and version_running is null",
+            scene.table
+        );
+        assert_eq!(scene.session.number(&sql).await, 1, "{applied}");
+    }
     assert_eq!(again.await, Ok(Written::AlreadyDone));
     assert_eq!(other_fence.await, Ok(Written::Superseded));
     assert_eq!(other_claim.await, Ok(Written::Superseded));
     assert_eq!(gone.await, Ok(Written::Gone));
-    for key in 10..20 {
+    for key in (10..20).chain([1]) {
         match scene.store.reserve(&request(key, 8)).await.unwrap() {
             Reserved::Completed { answer, .. } => {
                 assert_eq!(answer.bytes, key.to_string().as_bytes());

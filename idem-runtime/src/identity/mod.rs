@@ -90,8 +90,12 @@ impl std::error::Error for SecretTooShort {}
 /// Computes the digests of one engine.
 #[derive(Clone)]
 pub struct Identity {
-    /// Keyed, so that a digest does not pay for the key again.
+    /// Keyed, so that a digest does not pay for the key again. Those that each
+    /// call needs have their first fields in them too.
     mac: Hmac<Sha256>,
+    record: Fields,
+    payload: Fields,
+    element: Fields,
     namespace: String,
     has_secret: bool,
 }
@@ -101,9 +105,14 @@ impl Identity {
     #[must_use]
     pub fn new(secret: Option<&Secret>, namespace: impl Into<String>) -> Self {
         let key = secret.map_or(PUBLIC_KEY, |secret| &secret.0);
+        let mac = Hmac::new(&block(key).into());
+        let namespace = namespace.into();
         Self {
-            mac: Hmac::new(&block(key).into()),
-            namespace: namespace.into(),
+            record: Fields::begin(&mac, "record").field(namespace.as_bytes()),
+            payload: Fields::begin(&mac, "payload"),
+            element: Fields::begin(&mac, "element"),
+            mac,
+            namespace,
             has_secret: secret.is_some(),
         }
     }
@@ -126,8 +135,8 @@ impl Identity {
         // Canonical JSON is never empty: no scope is no other scope.
         let scope = scope.unwrap_or_default();
         RecordId::from_bytes(
-            self.digest("record")
-                .field(self.namespace.as_bytes())
+            self.record
+                .clone()
                 .field(operation.as_bytes())
                 .field(scope)
                 .field(key)
@@ -140,7 +149,8 @@ impl Identity {
     #[must_use]
     pub fn fingerprint(&self, id: &RecordId, elements: &[&[u8]]) -> Fingerprint {
         let digest = self
-            .digest("payload")
+            .payload
+            .clone()
             .field(id.as_bytes())
             .field(&number(elements.len()));
         let digest = elements.iter().fold(digest, |digest, e| digest.field(e));
@@ -151,7 +161,8 @@ impl Identity {
     #[must_use]
     pub fn element_digest(&self, id: &RecordId, position: usize, value: &[u8]) -> [u8; 8] {
         let digest = self
-            .digest("element")
+            .element
+            .clone()
             .field(id.as_bytes())
             .field(&number(position))
             .field(value)
@@ -189,9 +200,7 @@ impl Identity {
     }
 
     fn digest(&self, purpose: &str) -> Fields {
-        Fields(self.mac.clone())
-            .field(FORMAT.as_bytes())
-            .field(purpose.as_bytes())
+        Fields::begin(&self.mac, purpose)
     }
 }
 
@@ -205,12 +214,30 @@ impl fmt::Debug for Identity {
 }
 
 /// A digest that takes its fields.
+#[derive(Clone)]
 struct Fields(Hmac<Sha256>);
 
 impl Fields {
+    fn begin(mac: &Hmac<Sha256>, purpose: &str) -> Self {
+        Self(mac.clone())
+            .field(FORMAT.as_bytes())
+            .field(purpose.as_bytes())
+    }
+
     fn field(mut self, bytes: &[u8]) -> Self {
-        self.0.update(&number(bytes.len()));
-        self.0.update(bytes);
+        const LENGTH: usize = 8;
+        let mut both = [0; LENGTH + BLOCK];
+        let (length, field) = both.split_at_mut(LENGTH);
+        length.copy_from_slice(&number(bytes.len()));
+        if let Some(field) = field.get_mut(..bytes.len()) {
+            // Short ones in one step: most are, and a step costs more than a
+            // copy.
+            field.copy_from_slice(bytes);
+            self.0.update(&both[..LENGTH + bytes.len()]);
+        } else {
+            self.0.update(length);
+            self.0.update(bytes);
+        }
         self
     }
 

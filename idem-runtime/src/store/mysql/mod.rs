@@ -4,6 +4,9 @@
 //! [`transition`], and a change is written only if the
 //! record is still the one that was seen (state, fence, claim and lease), else
 //! it is looked at again. Nothing is decided from the count of an upsert.
+//! Completions of different keys that arrive together go in one statement, and
+//! on `MariaDB` reservations too; if the server refuses that one, or another
+//! session has locked a row of it, each goes by itself.
 //!
 //! | | `MariaDB` 10.5 and later | `MySQL` 8 |
 //! |---|---|---|

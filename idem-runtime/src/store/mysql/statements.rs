@@ -37,7 +37,7 @@ macro_rules! insert {
                payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
                started_us, version_running) \
              select ?, ?, ?, ?, ?, ?, 0, last_insert_id(c.now), 1, ?, 0, false, c.now + ?, c.now, ? \
-             from (select @idem_found := 0, ", now!(), " as now) c"
+             from (select ", now!(), " as now) c"
         )
     };
 }
