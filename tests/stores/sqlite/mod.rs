@@ -516,6 +516,7 @@ async fn a_look_waits_for_no_lock_of_another_nor_for_the_writer_that_does() {
     let store = file.open().await;
     let (holder, _) = win(&store, &request(1, 1)).await;
     assert_eq!(store.complete(&completion(holder)).await, Ok(Written::Done));
+    let (running, _) = win(&store, &request(3, 1)).await;
     let mut other = file.raw().await;
     other.execute("BEGIN IMMEDIATE").await.unwrap();
     let replay = async |claim| {
@@ -525,7 +526,8 @@ async fn a_look_waits_for_no_lock_of_another_nor_for_the_writer_that_does() {
     for claim in 2..=20 {
         replay(claim).await;
     }
-    let waits = tokio::spawn({
+    // One that looks first, and one that only writes.
+    let reserves = tokio::spawn({
         let store = store.clone();
         async move { win(&store, &request(2, 2)).await }
     });
@@ -536,7 +538,20 @@ async fn a_look_waits_for_no_lock_of_another_nor_for_the_writer_that_does() {
     }
     let (open, _) = store.reader_connections();
     assert!((1..=4).contains(&open), "{open}");
-    assert!(!waits.is_finished());
+    assert!(!reserves.is_finished());
     other.execute("COMMIT").await.unwrap();
-    waits.await.unwrap();
+    reserves.await.unwrap();
+
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let completes = tokio::spawn({
+        let store = store.clone();
+        async move { store.complete(&completion(running)).await }
+    });
+    tokio::task::yield_now().await;
+    for claim in 41..=60 {
+        replay(claim).await;
+    }
+    assert!(!completes.is_finished());
+    other.execute("COMMIT").await.unwrap();
+    assert_eq!(completes.await.unwrap(), Ok(Written::Done));
 }
