@@ -44,6 +44,7 @@ mod reservations {
 
 on_each_server! {
     each_of_many_ends_is_told_whether_it_was_its_to_end,
+    each_of_many_ends_records_its_version_as_one_alone_does,
 }
 
 fn id(key: u8) -> RecordId {
@@ -171,6 +172,24 @@ impl Scene {
             full.push(self.reserve(request(key, 1)).await);
             // One after the other, or they would go together.
             self.under_way(key - 99).await;
+        }
+        full
+    }
+
+    /// Takes every lane with these ends, whose records the other session has
+    /// locked.
+    async fn fill_with_ends(&mut self, ends: Vec<Complete>) -> Vec<Asked<Written>> {
+        self.session.run("begin").await;
+        let lock = format!(
+            "select state from {} where operation = 'together' for update",
+            self.table
+        );
+        self.session.run(&lock).await;
+        self.proxy.plan(None);
+        let mut full = Vec::new();
+        for (number, request) in (1..).zip(ends) {
+            full.push(self.end(request).await);
+            self.under_way(number).await;
         }
         full
     }
@@ -366,21 +385,7 @@ async fn each_of_many_ends_is_told_whether_it_was_its_to_end(server: Server) {
     let other_fence = end(2, 1, fence + 1);
     let other_claim = end(3, 9, scene.won(3).await.fence);
     let gone = end(4, 1, 1);
-    let ordered = scene.ordered().await;
-
-    let stuck = ends.split_off(10);
-    scene.session.run("begin").await;
-    let lock = format!(
-        "select state from {} where operation = 'together' for update",
-        scene.table
-    );
-    scene.session.run(&lock).await;
-    let mut full = Vec::new();
-    scene.proxy.plan(None);
-    for (number, request) in (1..).zip(stuck) {
-        full.push(scene.end(request).await);
-        scene.under_way(number).await;
-    }
+    let full = scene.fill_with_ends(ends.split_off(10)).await;
     let mut asked = Vec::new();
     for request in &ends {
         asked.push(scene.end(request.clone()).await);
@@ -388,10 +393,6 @@ async fn each_of_many_ends_is_told_whether_it_was_its_to_end(server: Server) {
     let again = scene.end(again).await;
     let (other_fence, other_claim) = (scene.end(other_fence).await, scene.end(other_claim).await);
     let gone = scene.end(gone).await;
-    let mut versions = Vec::new();
-    for request in ordered {
-        versions.push(scene.end(request).await);
-    }
     scene.let_go().await;
     for asked in full.into_iter().chain(asked) {
         // Also what went together with another's was done once.
@@ -399,25 +400,6 @@ async fn each_of_many_ends_is_told_whether_it_was_its_to_end(server: Server) {
             asked.await,
             Ok(Written::Done | Written::AlreadyDone)
         ));
-    }
-    for ended in versions {
-        assert!(ended.await.unwrap().is_done());
-    }
-    // An answer applies its version, an error does not, and none sinks.
-    let five = scene.session.bytes(VERSION);
-    let nine = scene.session.bytes(HIGHER);
-    for (key, applied) in [
-        (30, format!("= {five}")),
-        (31, "is null".to_owned()),
-        (32, format!("= {nine}")),
-    ] {
-        let key = scene.session.bytes(&[key; 32]);
-        let sql = format!(
-            "select count(*) from {} where id = {key} and version_applied {applied} \
-             and version_recorded = {five} and version_running is null",
-            scene.table
-        );
-        assert_eq!(scene.session.number(&sql).await, 1, "{applied}");
     }
     assert_eq!(again.await, Ok(Written::AlreadyDone));
     assert_eq!(other_fence.await, Ok(Written::Superseded));
@@ -438,5 +420,42 @@ async fn each_of_many_ends_is_told_whether_it_was_its_to_end(server: Server) {
             matches!(running, Reserved::InProgress { .. }),
             "{running:?}"
         );
+    }
+}
+
+async fn each_of_many_ends_records_its_version_as_one_alone_does(server: Server) {
+    let mut scene = Scene::new(server).await;
+    let mut ends = Vec::new();
+    for key in 100..100 + LANES {
+        ends.push(end(key, 1, scene.won(key).await.fence));
+    }
+    let ordered = scene.ordered().await;
+    let full = scene.fill_with_ends(ends).await;
+    let mut versions = Vec::new();
+    for request in ordered {
+        versions.push(scene.end(request).await);
+    }
+    scene.let_go().await;
+    for asked in full {
+        assert!(asked.await.unwrap().is_done());
+    }
+    for ended in versions {
+        assert!(ended.await.unwrap().is_done());
+    }
+    // An answer applies its version, an error does not, and none sinks.
+    let five = scene.session.bytes(VERSION);
+    let nine = scene.session.bytes(HIGHER);
+    for (key, applied) in [
+        (30, format!("= {five}")),
+        (31, "is null".to_owned()),
+        (32, format!("= {nine}")),
+    ] {
+        let key = scene.session.bytes(&[key; 32]);
+        let sql = format!(
+            "select count(*) from {} where id = {key} and version_applied {applied} \
+             and version_recorded = {five} and version_running is null",
+            scene.table
+        );
+        assert_eq!(scene.session.number(&sql).await, 1, "{applied}");
     }
 }

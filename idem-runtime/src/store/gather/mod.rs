@@ -3,7 +3,8 @@
 //! Whoever sends first takes a lane, and leaves with all who were ready at the
 //! same moment. What arrives while all lanes are taken waits, and goes together
 //! when one comes back: no timer, and no delay without load. A server then has
-//! one statement, one commit and one flush for many.
+//! one statement, one commit and one flush for many. The more there is to carry,
+//! the fewer lanes carry it.
 //!
 //! Each caller gets its own truth. Together go only requests for different
 //! keys, each with a reply of its own. If the server refuses what went
@@ -23,9 +24,11 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
 use crate::sync::{Arc, Mutex, lock, oneshot};
 
-/// How many trips of one kind are under way. With one, every caller would wait
-/// for up to two trips; the more there are, the fewer go together.
+/// As long as so few requests are under way, each gets a lane at once.
 const LANES: usize = 8;
+/// How many lanes there are when more are under way. With one, every caller
+/// would wait for up to two trips; the more there are, the fewer go together.
+const FEW: usize = 2;
 /// The most requests that go together.
 const MOST: usize = 64;
 /// The most bytes that go together: what is larger goes by itself.
@@ -72,7 +75,10 @@ struct Shared<T: Trip> {
 }
 
 struct Line<T: Trip> {
+    /// Lanes in use.
     under_way: usize,
+    /// Requests in them.
+    carried: usize,
     /// Whether one of these has not left yet.
     is_boarding: bool,
     waiting: VecDeque<Waiting<T>>,
@@ -114,6 +120,7 @@ impl<T: Trip> Gather<T> {
             lanes,
             line: Mutex::new(Line {
                 under_way: 0,
+                carried: 0,
                 is_boarding: false,
                 waiting: VecDeque::new(),
             }),
@@ -142,14 +149,18 @@ impl<T: Trip> Gather<T> {
         let runtime = waiting.runtime.clone();
         let mut line = lock(&self.0.line);
         line.waiting.push_back(waiting);
-        if line.is_boarding || line.under_way >= self.0.lanes {
-            return;
+        if !line.is_boarding && line.has_room(self.0.lanes) {
+            line.board(&self.0, runtime);
         }
-        line.board(&self.0, runtime);
     }
 }
 
 impl<T: Trip> Line<T> {
+    /// Whether one lane more is for those who wait.
+    fn has_room(&self, lanes: usize) -> bool {
+        self.under_way < FEW.min(lanes) || (self.under_way < lanes && self.carried < lanes)
+    }
+
     /// Takes a lane.
     fn board(&mut self, shared: &Arc<Shared<T>>, runtime: Option<Handle>) {
         self.under_way += 1;
@@ -158,6 +169,7 @@ impl<T: Trip> Line<T> {
             shared: Arc::clone(shared),
             is_boarding: true,
             is_over: false,
+            carried: 0,
         };
         match runtime {
             Some(runtime) => drop(runtime.spawn(drive(lane))),
@@ -208,6 +220,7 @@ struct Lane<T: Trip> {
     shared: Arc<Shared<T>>,
     is_boarding: bool,
     is_over: bool,
+    carried: usize,
 }
 
 impl<T: Trip> Lane<T> {
@@ -217,11 +230,21 @@ impl<T: Trip> Lane<T> {
         if std::mem::take(&mut self.is_boarding) {
             line.is_boarding = false;
         }
+        line.carried -= std::mem::take(&mut self.carried);
+        line.under_way -= 1;
+        // With the others there are lanes enough, and they will be back.
+        if line.under_way >= FEW && !line.has_room(self.shared.lanes) {
+            self.is_over = true;
+            return Vec::new();
+        }
         let next = line.next();
         if next.is_empty() {
             self.is_over = true;
-            line.under_way -= 1;
+            return next;
         }
+        line.under_way += 1;
+        self.carried = next.len();
+        line.carried += next.len();
         next
     }
 }
@@ -234,6 +257,7 @@ impl<T: Trip> Drop for Lane<T> {
         }
         let mut line = lock(&self.shared.line);
         line.under_way -= 1;
+        line.carried -= self.carried;
         if self.is_boarding {
             line.is_boarding = false;
         }

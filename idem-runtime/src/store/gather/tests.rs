@@ -85,8 +85,12 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        Self::with(LANES)
+    }
+
+    fn with(lanes: usize) -> Self {
         let (sender, sent) = mpsc::unbounded_channel();
-        let gather = Gather::with(Fake(sender), LANES);
+        let gather = Gather::with(Fake(sender), lanes);
         Self { gather, sent }
     }
 
@@ -306,6 +310,41 @@ async fn those_who_are_ready_at_the_same_moment_leave_together() {
         assert_eq!(sending.await, Ok(key));
     }
     assert!(later.await.unwrap_err().is_ambiguous());
+}
+
+#[tokio::test]
+async fn while_many_are_under_way_few_lanes_carry_them() {
+    let mut scene = Scene::with(4);
+    let mut asked = Vec::new();
+    let mut trips = Vec::new();
+    for key in 1..=4 {
+        asked.push(scene.send(key).await);
+        trips.push(scene.next().await);
+    }
+    for key in 5..=7 {
+        asked.push(scene.send(key).await);
+    }
+    trips.remove(0).answer();
+    let three = scene.next().await;
+    assert_eq!(three.keys, [5, 6, 7]);
+    for key in 8..=9 {
+        asked.push(scene.send(key).await);
+    }
+    // Six are under way, in four lanes: two of them come back and stay away.
+    trips.remove(0).answer();
+    trips.remove(0).answer();
+    for sending in asked.drain(..3) {
+        sending.await.unwrap();
+    }
+    assert!(scene.sent.try_recv().is_err());
+    trips.remove(0).answer();
+    let two = scene.next().await;
+    assert_eq!(two.keys, [8, 9], "one of the last two goes on");
+    two.answer();
+    three.answer();
+    for (sending, key) in asked.into_iter().zip(4..) {
+        assert_eq!(sending.await, Ok(key));
+    }
 }
 
 /// Theirs takes a lane, ours waits for it, and their runtime ends.
