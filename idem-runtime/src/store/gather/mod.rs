@@ -12,7 +12,8 @@
 //! one of them is told to that one: stores take every request twice.
 //!
 //! A lane is a task: no caller cuts off the others by leaving, or holds them up
-//! by not being polled. A trip ends when all who wait for it have left.
+//! by not being polled. A trip ends when all who wait for it have left. If the
+//! lane's runtime ends, those who were not sent yet take another one.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
@@ -22,6 +23,7 @@ use tokio::runtime::Handle;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::RecordId;
+use crate::store::{Complete, Ending, Reserve};
 use crate::sync::{Arc, Mutex, lock, oneshot};
 
 /// As long as so few requests are under way, each gets a lane at once.
@@ -34,15 +36,45 @@ const MOST: usize = 64;
 /// The most bytes that go together: what is larger goes by itself.
 const MOST_BYTES: usize = 256 * 1024;
 
+/// How often a request takes a lane whose runtime ends before it is sent.
+const TRIES: u32 = 3;
+
+/// What goes together with others of its kind.
+pub(super) trait Request: Clone + Send + Sync + 'static {
+    /// No two requests for one key go together.
+    fn key(&self) -> &RecordId;
+
+    /// About how many bytes it takes, but for hundreds.
+    fn bytes(&self) -> usize;
+}
+
+impl Request for Reserve {
+    fn key(&self) -> &RecordId {
+        &self.id
+    }
+
+    fn bytes(&self) -> usize {
+        self.elements.len() * 32
+    }
+}
+
+impl Request for Complete {
+    fn key(&self) -> &RecordId {
+        &self.holder.id
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.ending {
+            Ending::Answer(answer) => answer.bytes.len(),
+            Ending::Tombstone(_) => 0,
+        }
+    }
+}
+
 /// How requests of one kind are sent.
 pub(super) trait Trip: Send + Sync + 'static {
-    type Request: Clone + Send + Sync + 'static;
+    type Request: Request;
     type Reply: Send + 'static;
-
-    fn key(request: &Self::Request) -> &RecordId;
-
-    /// About how many bytes a request takes.
-    fn bytes(request: &Self::Request) -> usize;
 
     /// Sends one request.
     fn alone(
@@ -86,9 +118,16 @@ struct Line<T: Trip> {
 
 struct Waiting<T: Trip> {
     request: T::Request,
-    reply: oneshot::Sender<Result<T::Reply, StoreError>>,
-    /// Where its caller is; none if that has no runtime.
-    runtime: Option<Handle>,
+    reply: Sender<T>,
+}
+
+type Sender<T> = oneshot::Sender<Told<<T as Trip>::Reply>>;
+
+/// What becomes of a request. Nothing, if the runtime that sent it has ended.
+enum Told<T> {
+    Reply(Result<T, StoreError>),
+    /// It was not sent.
+    Again,
 }
 
 impl<T: Trip> Clone for Gather<T> {
@@ -136,21 +175,39 @@ impl<T: Trip> Gather<T> {
         if self.0.lanes == 0 {
             return self.0.trip.alone(request).await;
         }
-        let (reply, later) = oneshot::channel();
-        self.enter(Waiting {
-            request: request.clone(),
-            reply,
-            runtime: Handle::try_current().ok(),
-        });
-        later.await.map_err(|_| cut_off())?
+        for _ in 0..TRIES {
+            let (reply, later) = oneshot::channel();
+            let request = request.clone();
+            self.enter(Waiting { request, reply });
+            match later.await {
+                Ok(Told::Reply(reply)) => return reply,
+                Ok(Told::Again) => {}
+                Err(_) => return Err(no_runtime().ambiguous()),
+            }
+        }
+        Err(no_runtime())
     }
 
     fn enter(&self, waiting: Waiting<T>) {
-        let runtime = waiting.runtime.clone();
-        let mut line = lock(&self.0.line);
-        line.waiting.push_back(waiting);
-        if !line.is_boarding && line.has_room(self.0.lanes) {
-            line.board(&self.0, runtime);
+        let lane = {
+            let mut line = lock(&self.0.line);
+            line.waiting.push_back(waiting);
+            if line.is_boarding || !line.has_room(self.0.lanes) {
+                return;
+            }
+            line.under_way += 1;
+            line.is_boarding = true;
+            Lane {
+                shared: Arc::clone(&self.0),
+                is_boarding: true,
+                is_over: false,
+                carried: 0,
+            }
+        };
+        // Not under the lock: a runtime that has ended drops it here and now.
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(drive(lane))),
+            Err(_) => drop(lane),
         }
     }
 }
@@ -159,30 +216,6 @@ impl<T: Trip> Line<T> {
     /// Whether one lane more is for those who wait.
     fn has_room(&self, lanes: usize) -> bool {
         self.under_way < FEW.min(lanes) || (self.under_way < lanes && self.carried < lanes)
-    }
-
-    /// Takes a lane.
-    fn board(&mut self, shared: &Arc<Shared<T>>, runtime: Option<Handle>) {
-        self.under_way += 1;
-        self.is_boarding = true;
-        let lane = Lane {
-            shared: Arc::clone(shared),
-            is_boarding: true,
-            is_over: false,
-            carried: 0,
-        };
-        match runtime {
-            Some(runtime) => drop(runtime.spawn(drive(lane))),
-            // Nobody can go on: whoever waits is told so.
-            None => self.give_up(lane),
-        }
-    }
-
-    fn give_up(&mut self, mut lane: Lane<T>) {
-        lane.is_over = true;
-        self.is_boarding = false;
-        self.under_way -= 1;
-        self.waiting.clear();
     }
 
     /// Takes who goes next: the first ones, of different keys, that still wait.
@@ -197,12 +230,12 @@ impl<T: Trip> Line<T> {
             if waiting.reply.is_closed() {
                 continue;
             }
-            bytes += T::bytes(&waiting.request);
+            bytes += waiting.request.bytes();
             if !next.is_empty() && (next.len() == MOST || bytes > MOST_BYTES) {
                 self.waiting.push_front(waiting);
                 break;
             }
-            if keys.insert(*T::key(&waiting.request)) {
+            if keys.insert(*waiting.request.key()) {
                 next.push(waiting);
             } else {
                 left.push_back(waiting);
@@ -250,25 +283,22 @@ impl<T: Trip> Lane<T> {
 }
 
 impl<T: Trip> Drop for Lane<T> {
-    /// Cut off, with its runtime: those who wait go on elsewhere.
+    /// Cut off, with its runtime: those who wait take another lane.
     fn drop(&mut self) {
         if self.is_over {
             return;
         }
-        let mut line = lock(&self.shared.line);
-        line.under_way -= 1;
-        line.carried -= self.carried;
-        if self.is_boarding {
-            line.is_boarding = false;
-        }
-        // Theirs may be the runtime that ends: then this happens again, for one
-        // less.
-        line.waiting.retain(|waiting| !waiting.reply.is_closed());
-        if let Some(first) = line.waiting.front()
-            && !line.is_boarding
-        {
-            let runtime = first.runtime.clone();
-            line.board(&self.shared, runtime);
+        let waiting = {
+            let mut line = lock(&self.shared.line);
+            line.under_way -= 1;
+            line.carried -= self.carried;
+            if self.is_boarding {
+                line.is_boarding = false;
+            }
+            std::mem::take(&mut line.waiting)
+        };
+        for waiting in waiting {
+            waiting.reply.send(Told::Again).ok();
         }
     }
 }
@@ -288,8 +318,11 @@ async fn drive<T: Trip>(mut lane: Lane<T>) {
 }
 
 /// Sends what goes together, for as long as somebody waits for it.
-async fn carry<T: Trip>(shared: &Arc<Shared<T>>, mut all: Vec<Waiting<T>>) {
-    let requests: Vec<_> = all.iter().map(|waiting| waiting.request.clone()).collect();
+async fn carry<T: Trip>(shared: &Arc<Shared<T>>, all: Vec<Waiting<T>>) {
+    let all = all
+        .into_iter()
+        .map(|waiting| (waiting.request, waiting.reply));
+    let (requests, mut callers): (Vec<_>, Vec<_>) = all.unzip();
     let sent = async {
         match requests.as_slice() {
             [request] => Ok(Replies::Each(vec![shared.trip.alone(request).await])),
@@ -298,22 +331,22 @@ async fn carry<T: Trip>(shared: &Arc<Shared<T>>, mut all: Vec<Waiting<T>>) {
     };
     let replies = tokio::select! {
         replies = sent => replies,
-        () = all_left(&mut all) => return,
+        () = all_left::<T>(&mut callers) => return,
     };
     match replies {
         Ok(Replies::Each(replies)) => {
-            for (waiting, reply) in all.into_iter().zip(replies) {
-                waiting.reply.send(reply).ok();
+            for (caller, reply) in callers.into_iter().zip(replies) {
+                caller.send(Told::Reply(reply)).ok();
             }
         }
         Ok(Replies::Refused) => {
-            for waiting in all {
-                tokio::spawn(apart(Arc::clone(shared), waiting));
+            for (request, caller) in requests.into_iter().zip(callers) {
+                tokio::spawn(apart(Arc::clone(shared), request, caller));
             }
         }
         Err(error) => {
-            for waiting in all {
-                waiting.reply.send(Err(error.clone())).ok();
+            for caller in callers {
+                caller.send(Told::Reply(Err(error.clone()))).ok();
             }
         }
     }
@@ -321,20 +354,20 @@ async fn carry<T: Trip>(shared: &Arc<Shared<T>>, mut all: Vec<Waiting<T>>) {
 
 /// Sends again by itself what was refused together. It takes no lane: one of
 /// these may wait for another session, and nobody waits for that one.
-async fn apart<T: Trip>(shared: Arc<Shared<T>>, mut waiting: Waiting<T>) {
+async fn apart<T: Trip>(shared: Arc<Shared<T>>, request: T::Request, mut caller: Sender<T>) {
     let reply = tokio::select! {
-        reply = shared.trip.alone(&waiting.request) => reply,
-        () = waiting.reply.closed() => return,
+        reply = shared.trip.alone(&request) => reply,
+        () = caller.closed() => return,
     };
-    waiting.reply.send(reply).ok();
+    caller.send(Told::Reply(reply)).ok();
 }
 
-async fn all_left<T: Trip>(all: &mut [Waiting<T>]) {
+async fn all_left<T: Trip>(callers: &mut [Sender<T>]) {
     poll_fn(|cx| {
         let mut is_anybody_here = false;
-        for waiting in &mut *all {
+        for caller in &mut *callers {
             // Each is polled, so that each that leaves wakes this.
-            is_anybody_here |= waiting.reply.poll_closed(cx).is_pending();
+            is_anybody_here |= caller.poll_closed(cx).is_pending();
         }
         if is_anybody_here {
             Poll::Pending
@@ -345,13 +378,11 @@ async fn all_left<T: Trip>(all: &mut [Waiting<T>]) {
     .await;
 }
 
-/// The runtime that sent it has ended.
-fn cut_off() -> StoreError {
+fn no_runtime() -> StoreError {
     StoreError::new(
         StoreErrorKind::Transient,
-        "the runtime in which a statement was sent has ended",
+        "the runtime in which a statement was to be sent has ended",
     )
-    .ambiguous()
 }
 
 #[cfg(test)]

@@ -29,7 +29,9 @@ impl Fake {
     async fn go(&self, keys: Vec<u8>) -> Outcome {
         let (end, ended) = oneshot::channel();
         self.0.send(Sent { keys, end }).ok();
-        ended.await.unwrap_or_else(|_| Err(cut_off()))
+        ended
+            .await
+            .unwrap_or_else(|_| Err(no_runtime().ambiguous()))
     }
 }
 
@@ -46,26 +48,24 @@ impl Key {
     }
 }
 
+impl Request for Key {
+    fn key(&self) -> &RecordId {
+        &self.0
+    }
+
+    fn bytes(&self) -> usize {
+        // Those above 200 are large.
+        if self.number() > 200 { MOST_BYTES } else { 1 }
+    }
+}
+
 impl Trip for Fake {
     type Request = Key;
     type Reply = u8;
 
-    fn key(request: &Key) -> &RecordId {
-        &request.0
-    }
-
-    fn bytes(request: &Key) -> usize {
-        // Those above 200 are large.
-        if request.number() > 200 {
-            MOST_BYTES
-        } else {
-            1
-        }
-    }
-
     async fn alone(&self, request: &Key) -> Result<u8, StoreError> {
         match self.go(vec![request.number()]).await? {
-            Replies::Each(mut replies) => replies.pop().unwrap_or_else(|| Err(cut_off())),
+            Replies::Each(mut replies) => replies.pop().unwrap_or_else(|| Err(no_runtime())),
             Replies::Refused => Err(StoreError::new(StoreErrorKind::Permanent, "refused")),
         }
     }
@@ -361,7 +361,7 @@ async fn a_runtime_that_ends_cuts_its_trip_off_and_nobody_elses() {
         theirs.spawn(async move { gather.send(&Key::of(key)).await.ok() });
         their_trips.push(scene.next().await);
     }
-    let ours = scene.send(1).await;
+    let ours = tokio::spawn(scene.send(1).await);
     theirs.shutdown_background();
     for mut trip in their_trips {
         trip.end.closed().await;
@@ -369,6 +369,38 @@ async fn a_runtime_that_ends_cuts_its_trip_off_and_nobody_elses() {
     let sent = scene.next().await;
     assert_eq!(sent.keys, [1]);
     sent.answer();
-    assert_eq!(ours.await, Ok(1));
+    assert_eq!(ours.await.unwrap(), Ok(1));
+    scene.fill().await;
+}
+
+/// Whose runtime has ended takes a lane that is dropped at once.
+#[tokio::test]
+async fn a_runtime_that_has_ended_sends_nothing_and_is_in_nobodys_way() {
+    let mut scene = Scene::new();
+    let ended = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    let theirs = ended.handle().clone();
+    ended.shutdown_background();
+    let error = {
+        let gather = scene.gather.clone();
+        std::thread::spawn(move || {
+            let _entered = theirs.enter();
+            let key = Key::of(1);
+            let mut sending = std::pin::pin!(gather.send(&key));
+            let waker = std::task::Waker::noop();
+            let mut cx = std::task::Context::from_waker(waker);
+            loop {
+                if let Poll::Ready(sent) = sending.as_mut().poll(&mut cx) {
+                    return sent.unwrap_err();
+                }
+            }
+        })
+        .join()
+        .unwrap()
+    };
+    assert!(!error.is_ambiguous(), "{error:?}");
+    assert!(scene.sent.try_recv().is_err());
     scene.fill().await;
 }

@@ -16,7 +16,7 @@ use crate::store::connections::Connections;
 use crate::store::gather::{Replies, Trip};
 use crate::store::sql::{Ended, damaged, fixed, write_elements};
 use crate::store::swap::{self, Inserted, Tries};
-use crate::store::{Complete, Ending, Reserve};
+use crate::store::{Complete, Reserve};
 use crate::sync::Arc;
 
 /// What single statements are sent with.
@@ -49,15 +49,6 @@ pub(super) struct Reserving(pub(super) Link);
 impl Trip for Reserving {
     type Request = Reserve;
     type Reply = Inserted;
-
-    fn key(request: &Reserve) -> &RecordId {
-        &request.id
-    }
-
-    fn bytes(request: &Reserve) -> usize {
-        // The rest is bounded by hundreds.
-        request.elements.len() * 32
-    }
 
     async fn alone(&self, request: &Reserve) -> Result<Inserted, StoreError> {
         let Link { connections, texts } = &self.0;
@@ -138,17 +129,6 @@ impl Trip for Completing {
     type Request = Complete;
     /// Whether it was the holder's to end.
     type Reply = bool;
-
-    fn key(request: &Complete) -> &RecordId {
-        &request.holder.id
-    }
-
-    fn bytes(request: &Complete) -> usize {
-        match &request.ending {
-            Ending::Answer(answer) => answer.bytes.len(),
-            Ending::Tombstone(_) => 0,
-        }
-    }
 
     async fn alone(&self, request: &Complete) -> Result<bool, StoreError> {
         let Link { connections, texts } = &self.0;
