@@ -84,6 +84,12 @@ fn end(key: u8, claim: u8, fence: i64) -> Complete {
 
 type Asked<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
+async fn all_win(asked: impl IntoIterator<Item = Asked<Reserved>>) {
+    for asked in asked {
+        assert!(matches!(asked.await, Ok(Reserved::Won(_))));
+    }
+}
+
 /// A store behind a proxy, and another session with its server.
 struct Scene {
     store: Arc<dyn Store>,
@@ -255,9 +261,7 @@ async fn each_of_many_is_told_what_stands_at_its_key(server: Server) {
     ];
     scene.proxy.plan(None);
     scene.let_go().await;
-    for asked in full {
-        assert!(matches!(asked.await, Ok(Reserved::Won(_))));
-    }
+    all_win(full).await;
     let mut fences = Vec::new();
     for asked in fresh {
         match asked.await {
@@ -317,9 +321,7 @@ async fn a_key_that_another_session_has_locked_delays_no_other(server: Server) {
         neighbours.push(scene.reserve(request(key, 1)).await);
     }
     scene.let_go().await;
-    for asked in full {
-        assert!(matches!(asked.await, Ok(Reserved::Won(_))));
-    }
+    all_win(full).await;
     for asked in neighbours {
         let asked = tokio::time::timeout(Duration::from_secs(20), asked);
         assert!(matches!(asked.await, Ok(Ok(Reserved::Won(_)))));
@@ -346,12 +348,8 @@ async fn one_that_the_server_refuses_is_told_so_and_no_other(server: Server) {
         neighbours.push(scene.reserve(request(key, 1)).await);
     }
     scene.let_go().await;
-    for asked in full {
-        assert!(matches!(asked.await, Ok(Reserved::Won(_))));
-    }
-    for asked in neighbours {
-        assert!(matches!(asked.await, Ok(Reserved::Won(_))));
-    }
+    all_win(full).await;
+    all_win(neighbours).await;
     refused.await.unwrap_err();
     assert!(!scene.exists(5).await);
     assert!(scene.exists(4).await);
@@ -363,9 +361,7 @@ async fn whoever_leaves_before_it_is_sent_reserves_nothing(server: Server) {
     let stays = scene.reserve(request(1, 1)).await;
     drop(scene.reserve(request(2, 1)).await);
     scene.let_go().await;
-    for asked in full {
-        assert!(matches!(asked.await, Ok(Reserved::Won(_))));
-    }
+    all_win(full).await;
     assert!(matches!(stays.await, Ok(Reserved::Won(_))));
     assert!(!scene.exists(2).await);
 }

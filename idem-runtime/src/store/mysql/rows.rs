@@ -6,9 +6,9 @@ use sqlx::{Row as _, query::Query};
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Claim, Label, Note, Record, Recorded, Row, State, VersionBytes};
-use crate::store::Audited;
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 use crate::store::swap::Looked;
+use crate::store::{Audited, Reserve};
 
 /// Columns before those of the record.
 const BEFORE: usize = 2;
@@ -90,6 +90,18 @@ fn answer(row: &Columns<'_>) -> Result<Option<Recorded>, StoreError> {
 }
 
 type Bound<'q> = Query<'q, MySql, MySqlArguments>;
+
+/// Binds what a reservation begins with: id, operation, label, scope, payload
+/// and elements.
+pub(super) fn bind_request<'q>(query: Bound<'q>, request: &'q Reserve) -> Bound<'q> {
+    query
+        .bind(request.id.as_bytes().as_slice())
+        .bind(request.operation.as_str())
+        .bind(request.label.as_ref().map(Label::as_str))
+        .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
+        .bind(request.fingerprint.as_bytes().as_slice())
+        .bind(write_elements(&request.elements))
+}
 
 /// Binds the columns of a record, but for its id.
 pub(super) fn bind<'q>(query: Bound<'q>, record: &'q Record) -> Bound<'q> {

@@ -127,51 +127,60 @@ const SWAP: &str = "update {records} set \
      version_recorded = ?, version_running = ?, recorded_payload_digest = ?, parent = ? \
      where id = ? and state = ? and fence = ? and claim = ? and lease_until_us <=> ?";
 
-/// The end of an attempt in one trip: the transition of the same name. No
-/// assignment reads a column that an earlier one has set.
+/// What the end of an attempt sets, each to a `$value`: the transition of the
+/// same name. No assignment reads a column that an earlier one has set: they are
+/// made in the order in which they are written
+/// (<https://dev.mysql.com/doc/refman/8.4/en/update.html>).
+macro_rules! ended {
+    ($value:literal) => {
+        concat!(
+            "version_applied = if(",
+            $value,
+            " and version_running is not null \
+                 and (version_applied is null or version_applied < version_running), \
+               version_running, version_applied), \
+             version_recorded = version_running, version_running = null, \
+             recorded_payload_digest = null, \
+             expires_us = if(",
+            now!(),
+            " > 9223372036854775807 - ",
+            $value,
+            ", null, ",
+            now!(),
+            " + ",
+            $value,
+            "), finished_us = ",
+            now!(),
+            ", lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
+             reason = ",
+            $value,
+            ", codec = ",
+            $value,
+            ", failed = ",
+            $value,
+            ", answer = ",
+            $value,
+            ", answer_digest = ",
+            $value,
+            ", state = ",
+            $value
+        )
+    };
+}
+
+/// The end of an attempt in one trip.
 const COMPLETE: &str = concat!(
-    "update {records} set \
-       version_applied = if(? and version_running is not null \
-           and (version_applied is null or version_applied < version_running), \
-         version_running, version_applied), \
-       version_recorded = version_running, version_running = null, \
-       recorded_payload_digest = null, \
-       expires_us = if(",
-    now!(),
-    " > 9223372036854775807 - ?, null, ",
-    now!(),
-    " + ?), \
-       finished_us = ",
-    now!(),
-    ", \
-       lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
-       reason = ?, codec = ?, failed = ?, answer = ?, answer_digest = ?, state = ? \
-     where id = ? and claim = ? and fence = ? and state in (0, 4)"
+    "update {records} set ",
+    ended!("?"),
+    " where id = ? and claim = ? and fence = ? and state in (0, 4)"
 );
 
 /// The ends of many attempts: in each `{of}` are pairs of an id and its value,
-/// and at the end who holds what. Assignments of one table are made in the order
-/// in which they are written
-/// (<https://dev.mysql.com/doc/refman/8.4/en/update.html>), as above.
+/// and at the end who holds what.
 const COMPLETE_MANY: &str = concat!(
-    "update {records} set \
-       version_applied = if(case id {of} end and version_running is not null \
-           and (version_applied is null or version_applied < version_running), \
-         version_running, version_applied), \
-       version_recorded = version_running, version_running = null, \
-       recorded_payload_digest = null, \
-       expires_us = if(",
-    now!(),
-    " > 9223372036854775807 - case id {of} end, null, ",
-    now!(),
-    " + case id {of} end), \
-       finished_us = ",
-    now!(),
-    ", \
-       lease_until_us = null, not_before_us = null, doubt = false, since_us = null, \
-       reason = case id {of} end, codec = case id {of} end, failed = case id {of} end, \
-       answer = case id {of} end, answer_digest = case id {of} end, state = case id {of} end \
-     where state in (0, 4) and (id, claim, fence) in ({holders})"
+    "update {records} set ",
+    ended!("case id {of} end"),
+    " where state in (0, 4) and (id, claim, fence) in ({holders})"
 );
 
 /// A batch of renewals; `{cases}` has the length of each lease.

@@ -8,7 +8,7 @@ use super::statements::Statements;
 use super::{Dialect, rows};
 use crate::clock::Clock;
 use crate::record::Record;
-use crate::store::sql::{Ended, write_elements};
+use crate::store::sql::Ended;
 use crate::store::{Complete, Reserve};
 use crate::sync::{Arc, AtomicI64};
 
@@ -34,13 +34,7 @@ impl Texts {
         lease_us: Option<i64>,
         request: &'q Reserve,
     ) -> Query<'q, MySql, MySqlArguments> {
-        self.query(sql)
-            .bind(request.id.as_bytes().as_slice())
-            .bind(request.operation.as_str())
-            .bind(request.label.as_ref().map(crate::record::Label::as_str))
-            .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
-            .bind(request.fingerprint.as_bytes().as_slice())
-            .bind(write_elements(&request.elements))
+        rows::bind_request(self.query(sql), request)
             .bind(request.claim.as_bytes().as_slice())
             .bind(lease_us)
             .bind(

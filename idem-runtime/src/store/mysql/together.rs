@@ -14,10 +14,9 @@ use super::rows;
 use super::texts::Texts;
 use crate::error::StoreError;
 use crate::identity::RecordId;
-use crate::record::Label;
 use crate::store::connections::Connections;
 use crate::store::gather::{Replies, Trip};
-use crate::store::sql::{Ended, damaged, write_elements};
+use crate::store::sql::{Ended, damaged};
 use crate::store::swap::{self, Inserted, Looked, Tries};
 use crate::store::{Complete, Reserve};
 use crate::sync::Arc;
@@ -97,13 +96,7 @@ fn won((before, looked): (bool, Looked), request: &Reserve) -> Inserted {
 
 /// Binds a row of `MariaDB`'s reservation.
 fn bind_fresh<'q>(query: Bound<'q>, request: &'q Reserve, clock_us: Option<i64>) -> Bound<'q> {
-    query
-        .bind(request.id.as_bytes().as_slice())
-        .bind(request.operation.as_str())
-        .bind(request.label.as_ref().map(Label::as_str))
-        .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
-        .bind(request.fingerprint.as_bytes().as_slice())
-        .bind(write_elements(&request.elements))
+    rows::bind_request(query, request)
         .bind(clock_us)
         .bind(request.claim.as_bytes().as_slice())
         .bind(clock_us)

@@ -7,8 +7,8 @@ use sqlx::query::Query;
 use super::rows;
 use super::statements::Statements;
 use crate::clock::Clock;
-use crate::record::{Label, Record};
-use crate::store::sql::{Ended, write_elements};
+use crate::record::Record;
+use crate::store::sql::Ended;
 use crate::store::{Complete, Reserve};
 use crate::sync::Arc;
 use crate::transition;
@@ -29,14 +29,7 @@ impl Texts {
 
     /// Binds a reservation.
     pub(super) fn reserve<'q>(&'q self, request: &'q Reserve) -> Query<'q, Postgres, PgArguments> {
-        self.query(&self.statements.reserve)
-            .bind(request.id.as_bytes().as_slice())
-            .bind(request.operation.as_str())
-            .bind(request.label.as_ref().map(Label::as_str))
-            .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
-            .bind(request.fingerprint.as_bytes().as_slice())
-            .bind(write_elements(&request.elements))
-            .bind(request.claim.as_bytes().as_slice())
+        rows::bind_request(self.query(&self.statements.reserve), request)
             .bind(request.lease_us)
             .bind(
                 request

@@ -6,8 +6,7 @@ use sqlx::postgres::PgConnection;
 
 use super::{PostgresStore, error, rows};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::record::Label;
-use crate::store::sql::{damaged, write_elements};
+use crate::store::sql::damaged;
 use crate::store::swap::{self, Tries};
 use crate::store::transactional::{Entrance, Transactional, other_database};
 use crate::store::{Complete, Reserve, Reserved, Won, Written};
@@ -72,15 +71,8 @@ impl Transactional for PostgresStore {
         let failed = |error: sqlx::Error| in_session(&error);
         let mut tries = Tries::new();
         while tries.again().await {
-            let row = texts
-                .query(&texts.statements.reserve_in)
-                .bind(request.id.as_bytes().as_slice())
-                .bind(request.operation.as_str())
-                .bind(request.label.as_ref().map(Label::as_str))
-                .bind(request.scope.as_ref().map(<[u8; 32]>::as_slice))
-                .bind(request.fingerprint.as_bytes().as_slice())
-                .bind(write_elements(&request.elements))
-                .bind(request.claim.as_bytes().as_slice())
+            let query = texts.query(&texts.statements.reserve_in);
+            let row = rows::bind_request(query, request)
                 .bind(request.version.as_ref().map(|v| v.as_bytes().to_vec()))
                 .bind(texts.clock_us())
                 .bind(lock_of(request, instance))

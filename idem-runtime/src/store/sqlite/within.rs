@@ -7,9 +7,9 @@ use sqlx::sqlite::SqliteConnection;
 use super::error::Failure as _;
 use super::{SqliteStore, error, rows, statements};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::store::sql::{damaged, write_elements};
+use crate::store::sql::{Ended, damaged, write_elements};
 use crate::store::transactional::{Entrance, Transactional, other_database};
-use crate::store::{Complete, Ending, Reserve, Reserved, Won, Written};
+use crate::store::{Complete, Reserve, Reserved, Won, Written};
 use crate::transaction::Session;
 use crate::transition;
 
@@ -99,24 +99,21 @@ impl Transactional for SqliteStore {
         request: &Complete,
     ) -> Result<Written, StoreError> {
         let conn = connection(session)?;
-        let (state, reason, answer) = match &request.ending {
-            Ending::Answer(answer) => (2_i16, None, Some(answer)),
-            Ending::Tombstone(reason) => (3, Some(reason.code()), None),
-        };
+        let ended = Ended::of(&request.ending);
         let holder = &request.holder;
         let now_us = self.0.time.at_least(i64::MIN);
         let done = sqlx::query(statements::COMPLETE_IN)
             .bind(holder.id.as_bytes().as_slice())
             .bind(holder.claim.as_bytes().as_slice())
             .bind(holder.fence)
-            .bind(state)
+            .bind(ended.state)
             .bind(now_us)
             .bind(transition::expiry(now_us, request.ttl_us))
-            .bind(reason)
-            .bind(answer.map(|answer| answer.codec.as_str()))
-            .bind(answer.map(|answer| answer.failed))
-            .bind(answer.map(|answer| answer.bytes.as_slice()))
-            .bind(answer.map(|answer| answer.digest.as_slice()))
+            .bind(ended.reason)
+            .bind(ended.codec)
+            .bind(ended.failed)
+            .bind(ended.bytes)
+            .bind(ended.digest)
             .execute(conn)
             .await
             .map_err(|error| in_session(&error))?;
