@@ -42,9 +42,8 @@ impl<R> Clone for Ops<R> {
 }
 
 trait Driver<R>: Send + Sync {
-    /// Begins to run the body in a task of its own, and returns what waits for
-    /// it.
-    fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Boxed<Finished<R>>;
+    /// Begins the call. Its body runs in a task of its own.
+    fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Working<R>;
     /// Takes the reservation for a body that runs in its caller's task.
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<R>>;
     /// Tells the store how that body ended.
@@ -70,6 +69,13 @@ trait Driver<R>: Send + Sync {
         watch: Arc<Watch>,
         session: crate::transaction::Session<'s>,
     ) -> within::OnSession<'s, Finished<R>>;
+}
+
+/// Where a call stands that has begun.
+enum Working<R> {
+    Done(Finished<R>),
+    /// This waits for the task that works for it.
+    Waits(Boxed<Finished<R>>),
 }
 
 /// Where a call in its caller's task stands.
@@ -177,7 +183,10 @@ impl<R> Future for Detached<R> {
         if let Some(start) = this.start.take() {
             this.parent = context::current();
             let Start { call, ops, body } = *start;
-            this.working = Some(ops.0.detached(call, body));
+            match ops.0.detached(call, body) {
+                Working::Done(finished) => return Poll::Ready(finished.give(this.parent.as_ref())),
+                Working::Waits(waits) => this.working = Some(waits),
+            }
         }
         // None only if the start has panicked, and its caller polls again.
         let Some(working) = &mut this.working else {
