@@ -36,7 +36,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use id::{Fingerprint, ParseRecordIdError, RecordId};
 
-use id::hex;
+pub(crate) use id::hex;
 
 /// The format of every digest, which never changes its meaning.
 pub const FORMAT: &str = "idem/1";

@@ -156,13 +156,13 @@ impl<R> Finished<R> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Detached<R> {
     /// Until the first poll.
-    start: Option<Box<Start<R>>>,
+    start: Option<Start<R>>,
     /// From then on.
     working: Option<Boxed<Finished<R>>>,
     parent: Option<Context>,
 }
 
-/// What a call begins with, in a box that does not outlive its beginning.
+/// What a call begins with.
 struct Start<R> {
     call: Call,
     ops: Ops<R>,
@@ -182,7 +182,7 @@ impl<R> Future for Detached<R> {
         let this = &mut *self;
         if let Some(start) = this.start.take() {
             this.parent = context::current();
-            let Start { call, ops, body } = *start;
+            let Start { call, ops, body } = start;
             match ops.0.detached(call, body) {
                 Working::Done(finished) => return Poll::Ready(finished.give(this.parent.as_ref())),
                 Working::Waits(waits) => this.working = Some(waits),
@@ -205,11 +205,11 @@ where
     F: Future<Output = R> + Send + 'static,
 {
     Detached {
-        start: Some(Box::new(Start {
+        start: Some(Start {
             call,
             ops,
             body: Box::pin(body),
-        })),
+        }),
         working: None,
         parent: None,
     }

@@ -80,7 +80,7 @@ where
                     return Entered::Finished(self.refuse(error, record).counted(&watch));
                 }
             };
-            if let Some(finished) = self.cached(&engine, &call.flight, &watch) {
+            if let Some(finished) = self.at_hand(&engine, &call.flight, &watch) {
                 return Entered::Finished(finished);
             }
             let prepared = Arc::new(call.prepare(&engine));
@@ -211,7 +211,7 @@ where
                 return Working::Done(self.refuse(error, record).counted(&watch));
             }
         };
-        if let Some(finished) = self.cached(&engine, &call.flight, &watch) {
+        if let Some(finished) = self.at_hand(&engine, &call.flight, &watch) {
             return Working::Done(finished);
         }
         let prepared = Arc::new(call.prepare(&engine));
@@ -285,7 +285,7 @@ where
         if call.is_unprotected() {
             return Opened::Unprotected;
         }
-        let engine = match Engine::find(call.engine.as_ref()) {
+        let engine = match Engine::find(call.given_engine()) {
             Ok(engine) => engine.inner,
             Err(error) => return Opened::Refused(error, None),
         };
@@ -367,16 +367,20 @@ where
         }
     }
 
-    /// Gives what this process has in memory, without asking the store.
-    fn cached(
+    /// Gives an answer that is at hand: neither task nor reservation is needed.
+    fn at_hand(
         &self,
         engine: &Inner,
         key: &FlightKey,
         watch: &Watch,
     ) -> Option<Finished<Result<T, E>>> {
-        let cached = engine.cached(key)?;
-        watch.hit();
-        let finished = self.replay(key.id, &cached.landed, How::Replayed);
+        let finished = if let Some(cached) = engine.cached(key) {
+            watch.hit();
+            self.replay(key.id, &cached.landed, How::Replayed)
+        } else {
+            let landed = engine.find_at_hand(key)?;
+            self.replay(key.id, &landed, How::Replayed)
+        };
         Some(finished.counted(watch))
     }
 

@@ -11,6 +11,7 @@ use super::time::StoreTime;
 use super::{SqliteStore, gone, rows};
 use crate::clock::{Clock as _, SystemClock, micros};
 use crate::error::StoreError;
+use crate::identity::{Fingerprint, RecordId};
 use crate::store::{Reserve, Reserved};
 use crate::sync::{AtomicI64, Ordering};
 use crate::transition;
@@ -49,9 +50,21 @@ impl Pace {
 }
 
 impl SqliteStore {
+    /// Finds a finished record here and now.
+    pub(super) fn find_at_once(
+        &self,
+        id: &RecordId,
+        fingerprint: &Fingerprint,
+    ) -> Option<Reserved> {
+        self.at_once(|conn| {
+            let record = rows::find(conn, id).ok()?.ok()??;
+            transition::at_hand(&record, fingerprint, self.0.time.at_least(i64::MIN))
+        })
+    }
+
     /// Reserves, without the write lock if nothing changes.
     pub(super) async fn look_and_reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
-        let looked = match self.look_at_once(request) {
+        let looked = match self.at_once(|conn| look(conn, &self.0.time, request).ok()) {
             Some(looked) => looked,
             None => self.look(request).await?,
         };
@@ -66,11 +79,11 @@ impl SqliteStore {
 
     /// Looks here and now, if that is quick and waits for nobody. An error is
     /// left to those who can wait.
-    fn look_at_once(&self, request: &Reserve) -> Option<Option<Reserved>> {
+    fn at_once<T>(&self, look: impl FnOnce(&Connection) -> Option<T>) -> Option<T> {
         self.0.pace.measure(|| {
             self.0.readers.at_once(|conn| {
                 conn.busy_timeout(Duration::ZERO).ok()?;
-                let looked = look(conn, &self.0.time, request).ok();
+                let looked = look(conn);
                 conn.busy_timeout(BUSY).ok()?;
                 looked
             })

@@ -52,6 +52,7 @@ use super::{
     Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Transactional, Written,
 };
 use crate::error::{StoreError, StoreErrorKind};
+use crate::identity::{Fingerprint, RecordId};
 use crate::record::Standing;
 use crate::sync::Arc;
 
@@ -208,6 +209,10 @@ impl Store for SqliteStore {
             findings.push(Finding::ReadableByOthers);
         }
         Ok(findings)
+    }
+
+    fn at_hand(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Reserved> {
+        self.find_at_once(id, fingerprint)
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
