@@ -114,3 +114,24 @@ fn look(
     let decision = transition::reserve(Some(&record), request, now_us);
     Ok(decision.write.is_none().then_some(decision.reply))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_slow_look_the_threads_look() {
+        let pace = Pace::default();
+        let slow = || {
+            let started = SystemClock.monotonic();
+            while SystemClock.monotonic() - started <= SLOW {}
+            Some(())
+        };
+        assert_eq!(pace.measure(|| Some(1)), Some(1));
+        assert_eq!(pace.measure(|| Some(2)), Some(2));
+        assert_eq!(pace.measure(slow), Some(()));
+        assert_eq!(pace.measure(|| Some(3)), None);
+        pace.rests_until_us.store(0, Ordering::Relaxed);
+        assert_eq!(pace.measure(|| Some(4)), Some(4));
+    }
+}
