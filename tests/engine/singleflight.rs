@@ -136,8 +136,7 @@ fn engine_is_up() -> bool {
 
 #[tokio::test]
 async fn when_the_leader_is_dropped_before_it_runs_a_follower_takes_its_place() {
-    use crate::faulty::Fault;
-    let held = std::sync::Arc::new(tokio::sync::Notify::new());
+    let held = Arc::new(Notify::new());
     let store = Faulty::default().on_reserve([Fault::HoldUntil(held.clone())]);
     let engine = engine(store).await;
     let runs = Runs::default();
