@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, SerializeStructVariant};
 
 use super::encoder::{Encoder, Shape};
-use super::entry::{Entry, Name};
+use super::entry::{self, Entry};
 use super::error::{Failure, Step};
 use super::serializer::Writer;
 use super::{key, number, text};
@@ -13,21 +13,25 @@ use super::{key, number, text};
 const REPEATED: &str = "two entries of one object have the same key";
 const UNPAIRED: &str = "a `Serialize` implementation wrote a map key or value without the other";
 
-/// An object whose `{` is written.
+/// Entries up to this long are moved in one step of fixed length.
+const STEP: usize = 32;
+
+/// An object whose `{` is written. Each entry has a comma behind it.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     encoder: &'a mut Encoder,
     /// The depth of the values.
     depth: usize,
     variant: Option<&'static str>,
-    /// Where this object's part of each buffer begins.
+    /// Where this object's part of the output and of the entries begins.
     body: usize,
     entries: usize,
-    keys: usize,
     is_sorted: bool,
-    /// A map key that waits for its value, and where it begins.
-    pending: Option<(Name, usize)>,
-    /// The shape of the newest value.
+    /// A map key that waits for its value: its rank, and where it begins.
+    pending: Option<(u64, usize)>,
+    /// The newest entry.
+    newest: Entry,
+    /// The shape of its value.
     last: Shape,
 }
 
@@ -39,18 +43,15 @@ impl<'a> Object<'a> {
         variant: Option<&'static str>,
     ) -> Self {
         encoder.out.push(b'{');
-        if encoder.entries.capacity() == 0 {
-            encoder.entries.reserve(16);
-        }
         Self {
             body: encoder.out.len(),
             entries: encoder.entries.len(),
-            keys: encoder.keys.len(),
             encoder,
             depth,
             variant,
             is_sorted: true,
             pending: None,
+            newest: Entry::default(),
             last: Shape::default(),
         }
     }
@@ -60,58 +61,57 @@ impl<'a> Object<'a> {
     where
         T: Serialize + ?Sized,
     {
-        let start = self.begin_entry();
-        text::write(&mut self.encoder.out, name.as_bytes());
-        self.value(Name::Field(name), start, Step::Name(name), value)
+        let start = self.encoder.out.len();
+        text::write_name(&mut self.encoder.out, name);
+        let rank = entry::rank(name.as_bytes());
+        self.value(rank, start, Step::Name(name), value)
     }
 
     fn key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failure> {
         if self.pending.is_some() {
             return Err(self.fail(Failure::new(UNPAIRED), None));
         }
-        let start = self.begin_entry();
-        let from = self.encoder.keys.len();
-        if let Err(failure) = key::write(&mut self.encoder.keys, key) {
+        let Encoder { out, key: text, .. } = &mut *self.encoder;
+        text.clear();
+        if let Err(failure) = key::write(text, key) {
             return Err(self.fail(failure, None));
         }
-        let range = from..self.encoder.keys.len();
-        text::write(&mut self.encoder.out, &self.encoder.keys[range.clone()]);
-        self.pending = Some((Name::Key(range), start));
+        self.pending = Some((entry::rank(text), out.len()));
+        text::write(out, text);
+        out.push(b':');
         Ok(())
     }
 
     #[inline]
-    fn begin_entry(&mut self) -> usize {
-        if self.encoder.out.len() > self.body {
-            self.encoder.out.push(b',');
-        }
-        self.encoder.out.len()
-    }
-
-    #[inline]
-    fn value<T>(&mut self, name: Name, start: usize, step: Step, value: &T) -> Result<(), Failure>
+    fn value<T>(&mut self, rank: u64, start: usize, step: Step, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
     {
-        self.encoder.out.push(b':');
         match value.serialize(Writer::inner(self.encoder, self.depth)) {
             Ok(shape) => self.last = shape,
             Err(failure) => return Err(self.fail(failure, Some(step))),
         }
-        let Encoder {
-            out, entries, keys, ..
-        } = &mut *self.encoder;
-        let entry = Entry::new(name, start..out.len(), keys);
-        if self.is_sorted
-            && let Some(before) = entries[self.entries..].last()
-        {
-            match before.compare(&entry, keys) {
+        self.encoder.out.push(b',');
+        let before = self.newest;
+        let end = self.encoder.out.len();
+        self.newest = Entry { rank, start, end };
+        self.encoder.entries.push(self.newest);
+        if rank > before.rank || start == self.body {
+            return Ok(());
+        }
+        self.look_back(before)
+    }
+
+    /// Looks at two entries of which the first bytes do not say that they are
+    /// in order.
+    fn look_back(&mut self, before: Entry) -> Result<(), Failure> {
+        if self.is_sorted {
+            match before.compare(&self.newest, &self.encoder.out) {
                 Ordering::Less => {}
                 Ordering::Greater => self.is_sorted = false,
                 Ordering::Equal => return Err(self.fail(Failure::new(REPEATED), None)),
             }
         }
-        entries.push(entry);
         Ok(())
     }
 
@@ -134,42 +134,51 @@ impl<'a> Object<'a> {
         {
             return Err(self.fail(failure, None));
         }
+        let Encoder { out, entries, .. } = &mut *self.encoder;
         let mut shape = Shape::default();
-        if let [only] = &self.encoder.entries[self.entries..] {
-            shape = self.last.under(only.name.bytes(&self.encoder.keys));
+        if self.newest.start == self.body {
+            shape = self.last.under(out[self.body..].starts_with(b"\"Some\":"));
         }
-        self.encoder.entries.truncate(self.entries);
-        self.encoder.keys.truncate(self.keys);
-        self.encoder.out.push(b'}');
+        entries.truncate(self.entries);
+        // Over the last comma, if there is one.
+        match out.get_mut(self.body..).and_then(<[u8]>::last_mut) {
+            Some(comma) => *comma = b'}',
+            None => out.push(b'}'),
+        }
         if let Some(variant) = self.variant {
-            self.encoder.out.push(b'}');
-            shape = shape.under(variant.as_bytes());
+            out.push(b'}');
+            shape = shape.under(variant == "Some");
         }
         Ok(shape)
     }
 
     /// Puts the entries in order: first behind the body, then over it.
     fn sort(&mut self) -> Result<(), Failure> {
-        let Encoder {
-            out, entries, keys, ..
-        } = &mut *self.encoder;
-        let own = &mut entries[self.entries..];
-        own.sort_unstable_by(|a, b| a.compare(b, keys));
+        let Encoder { out, entries, .. } = &mut *self.encoder;
+        let own = entries.from(self.entries);
+        own.sort_unstable_by(|a, b| a.compare(b, out));
         if own
             .windows(2)
-            .any(|pair| pair[0].compare(&pair[1], keys).is_eq())
+            .any(|pair| pair[0].rank == pair[1].rank && pair[0].compare(&pair[1], out).is_eq())
         {
             return Err(Failure::new(REPEATED));
         }
         let end = out.len();
-        out.reserve(end - self.body);
+        out.reserve(end - self.body + 2 * STEP);
+        // A step may read behind the last entry.
+        out.extend_from_slice(&[0; STEP]);
+        let sorted = out.len();
         for entry in own {
-            if out.len() > end {
-                out.push(b',');
+            let length = entry.end - entry.start;
+            if length <= STEP {
+                let until = out.len() + length;
+                out.extend_from_within(entry.start..entry.start + STEP);
+                out.truncate(until);
+            } else {
+                out.extend_from_within(entry.start..entry.end);
             }
-            out.extend_from_within(entry.span.clone());
         }
-        out.copy_within(end.., self.body);
+        out.copy_within(sorted.., self.body);
         out.truncate(end);
         Ok(())
     }
@@ -185,11 +194,12 @@ impl SerializeMap for Object<'_> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         match self.pending.take() {
-            Some((name, start)) => self.value(name, start, Step::Entry, value),
+            Some((rank, start)) => self.value(rank, start, Step::Entry, value),
             None => Err(self.fail(Failure::new(UNPAIRED), None)),
         }
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         self.close()
     }
@@ -199,6 +209,7 @@ impl SerializeStructVariant for Object<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline]
     fn serialize_field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
@@ -206,6 +217,7 @@ impl SerializeStructVariant for Object<'_> {
         self.field(name, value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         self.close()
     }
@@ -225,6 +237,7 @@ impl SerializeStruct for Fields<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline]
     fn serialize_field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
@@ -243,6 +256,7 @@ impl SerializeStruct for Fields<'_> {
         }
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         match self {
             Self::Object(object) => object.close(),
@@ -258,12 +272,11 @@ fn write_number<T>(encoder: &mut Encoder, value: &T) -> Result<(), Failure>
 where
     T: Serialize + ?Sized,
 {
-    let from = encoder.keys.len();
-    let number = key::write(&mut encoder.keys, value)
+    let Encoder { out, key, .. } = encoder;
+    key.clear();
+    let number = key::write(key, value)
         .ok()
-        .and_then(|()| std::str::from_utf8(&encoder.keys[from..]).ok())
+        .and_then(|()| std::str::from_utf8(key).ok())
         .ok_or_else(|| Failure::new(number::NOT_A_NUMBER))?;
-    number::write_text(&mut encoder.out, number)?;
-    encoder.keys.truncate(from);
-    Ok(())
+    number::write_text(out, number)
 }

@@ -11,7 +11,7 @@ use super::encoder::{Encoder, Shape};
 use super::error::{Failure, Step};
 use super::serializer::Writer;
 
-/// An array whose `[` is written.
+/// An array whose `[` is written. Each element has a comma behind it.
 #[derive(Debug)]
 pub(crate) struct Array<'a> {
     pub(crate) encoder: &'a mut Encoder,
@@ -28,15 +28,13 @@ pub(crate) struct Array<'a> {
 impl Array<'_> {
     #[inline]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
-        if self.count > 0 {
-            self.encoder.out.push(b',');
-        }
         let start = self.encoder.out.len();
         match value.serialize(Writer::inner(self.encoder, self.depth)) {
             Ok(shape) if self.is_top_tuple => self.note_top_element(start, shape),
             Ok(_) => {}
             Err(failure) => return Err(self.fail(failure)),
         }
+        self.encoder.out.push(b',');
         self.count += 1;
         Ok(())
     }
@@ -61,7 +59,12 @@ impl Array<'_> {
 
     #[inline]
     fn close(self) -> Shape {
-        self.encoder.out.push(b']');
+        let out = &mut self.encoder.out;
+        // Over the last comma, if there is one.
+        match out.last_mut() {
+            Some(comma) if self.count > 0 => *comma = b']',
+            _ => out.push(b']'),
+        }
         if self.variant.is_some() {
             self.encoder.out.push(b'}');
         }
@@ -76,10 +79,12 @@ impl SerializeSeq for Array<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }
@@ -89,10 +94,12 @@ impl SerializeTuple for Array<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }
@@ -106,6 +113,7 @@ impl SerializeTupleStruct for Array<'_> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }
@@ -119,6 +127,7 @@ impl SerializeTupleVariant for Array<'_> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }

@@ -79,8 +79,7 @@ impl<'a> Writer<'a> {
     fn variant(self, variant: &'static str) -> Result<Self, Failure> {
         let depth = self.deeper()?;
         self.encoder.out.push(b'{');
-        text::write(&mut self.encoder.out, variant.as_bytes());
-        self.encoder.out.push(b':');
+        text::write_name(&mut self.encoder.out, variant);
         Ok(Self::inner(self.encoder, depth))
     }
 
@@ -127,7 +126,11 @@ impl<'a> Serializer for Writer<'a> {
 
     #[inline]
     fn serialize_bool(self, value: bool) -> Result<Shape, Failure> {
-        Ok(self.literal(if value { "true" } else { "false" }))
+        Ok(if value {
+            self.literal("true")
+        } else {
+            self.literal("false")
+        })
     }
 
     fn serialize_f32(self, value: f32) -> Result<Shape, Failure> {
@@ -201,7 +204,7 @@ impl<'a> Serializer for Writer<'a> {
         }
         encoder.out.splice(start..start, *b"{\"Some\":");
         encoder.out.push(b'}');
-        Ok(shape.under(b"Some"))
+        Ok(shape.under(true))
     }
 
     fn serialize_newtype_struct<T>(
@@ -252,7 +255,7 @@ impl<'a> Serializer for Writer<'a> {
             .serialize(Writer::inner(encoder, depth))
             .map_err(|failure| failure.within(Step::Name(variant)))?;
         encoder.out.push(b'}');
-        Ok(shape.under(variant.as_bytes()))
+        Ok(shape.under(variant == "Some"))
     }
 
     #[inline]

@@ -1,0 +1,271 @@
+//! HMAC-SHA-256 of fields, on the compression function itself.
+//!
+//! Most digests are of two or three blocks, and around these a general
+//! interface takes as long as two more. Here the fields are gathered, padded
+//! where they lie, and compressed in one go. The tests compare with the crate
+//! `hmac`; the published vectors, with two other languages.
+
+use sha2::block_api::compress256;
+use sha2::{Digest as _, Sha256};
+
+/// The block of SHA-256, which is what HMAC makes of any key.
+const BLOCK: usize = 64;
+/// How much is gathered before any of it is compressed: whole blocks.
+const GATHERED: usize = 4 * BLOCK;
+/// What a message ends with: one bit, and its length in bits.
+const END: u8 = 0x80;
+const LENGTH: usize = 8;
+
+type State = [u32; 8];
+
+/// The state before the first block (FIPS 180-4, section 5.3.3).
+const START: State = [
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a,
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
+    0x5be0_cd19,
+];
+
+/// A key, and the fields that all digests of one purpose begin with.
+#[derive(Clone)]
+pub(super) struct Mac {
+    inner: State,
+    outer: State,
+    /// How many bytes are in `inner`.
+    compressed: u64,
+    /// What does not fill a block, then zeros.
+    rest: [u8; BLOCK],
+    len: usize,
+}
+
+impl Mac {
+    /// Takes a key of any length; no field yet.
+    pub(super) fn new(key: &[u8]) -> Self {
+        let key = block(key);
+        let keyed = |pad: u8| {
+            let mut state = START;
+            compress256(&mut state, &[key.map(|byte| byte ^ pad)]);
+            state
+        };
+        Self {
+            inner: keyed(0x36),
+            outer: keyed(0x5c),
+            compressed: number(BLOCK),
+            rest: [0; BLOCK],
+            len: 0,
+        }
+    }
+
+    /// The same with one more field.
+    pub(super) fn with(&self, field: &[u8]) -> Self {
+        let mut fields = self.begin();
+        fields.add(field);
+        fields.compress();
+        let mut rest = [0; BLOCK];
+        rest.copy_from_slice(&fields.gathered[..BLOCK]);
+        Self {
+            inner: fields.inner,
+            compressed: fields.compressed,
+            rest,
+            len: fields.len,
+            ..*self
+        }
+    }
+
+    /// Begins a digest.
+    #[inline]
+    pub(super) fn begin(&self) -> Fields<'_> {
+        let mut gathered = [0; GATHERED + BLOCK];
+        gathered[..BLOCK].copy_from_slice(&self.rest);
+        Fields {
+            inner: self.inner,
+            outer: &self.outer,
+            compressed: self.compressed,
+            gathered,
+            len: self.len,
+        }
+    }
+}
+
+/// A digest that takes its fields.
+pub(super) struct Fields<'a> {
+    inner: State,
+    outer: &'a State,
+    /// How many bytes are in `inner`.
+    compressed: u64,
+    /// The bytes that are not, then zeros; the last block is for the end.
+    gathered: [u8; GATHERED + BLOCK],
+    /// Below `GATHERED`, except while that is being compressed.
+    len: usize,
+}
+
+impl Fields<'_> {
+    /// Adds a field: its length, then its bytes.
+    pub(super) fn add(&mut self, field: &[u8]) {
+        self.push(number(field.len()).to_be_bytes());
+        let end = self.len + field.len();
+        if end < GATHERED {
+            self.gathered[self.len..end].copy_from_slice(field);
+            self.len = end;
+        } else {
+            self.push_long(field);
+        }
+    }
+
+    /// Adds a field of few bytes, whose number the compiler knows.
+    #[inline]
+    pub(super) fn add_array<const N: usize>(&mut self, field: &[u8; N]) {
+        self.push(number(N).to_be_bytes());
+        self.push(*field);
+    }
+
+    #[inline]
+    fn push<const N: usize>(&mut self, bytes: [u8; N]) {
+        match self.gathered[..GATHERED - 1].get_mut(self.len..self.len + N) {
+            Some(room) => {
+                room.copy_from_slice(&bytes);
+                self.len += N;
+            }
+            None => self.push_long(&bytes),
+        }
+    }
+
+    /// Fills a block, and compresses all that follows where it lies.
+    fn push_long(&mut self, bytes: &[u8]) {
+        let start = self.len;
+        self.len = start.next_multiple_of(BLOCK);
+        // These are there, since `GATHERED` is whole blocks.
+        let (first, others) = bytes.split_at(self.len - start);
+        self.gathered[start..self.len].copy_from_slice(first);
+        self.compress();
+        let (blocks, rest) = others.as_chunks::<BLOCK>();
+        compress256(&mut self.inner, blocks);
+        self.compressed += number(others.len() - rest.len());
+        self.len = rest.len();
+        self.gathered[..self.len].copy_from_slice(rest);
+    }
+
+    /// Compresses the whole blocks that are gathered.
+    fn compress(&mut self) {
+        let (blocks, rest) = self.gathered[..self.len].as_chunks::<BLOCK>();
+        compress256(&mut self.inner, blocks);
+        let mut gathered = [0; GATHERED + BLOCK];
+        gathered[..rest.len()].copy_from_slice(rest);
+        self.compressed += number(self.len - rest.len());
+        self.len = rest.len();
+        self.gathered = gathered;
+    }
+
+    /// The digest. Nothing can be added behind it.
+    pub(super) fn finish(&mut self) -> [u8; 32] {
+        let end = (self.len + 1 + LENGTH).next_multiple_of(BLOCK);
+        let bits = 8 * (self.compressed + number(self.len));
+        self.gathered[self.len] = END;
+        self.gathered[end - LENGTH..end].copy_from_slice(&bits.to_be_bytes());
+        let (blocks, _) = self.gathered[..end].as_chunks::<BLOCK>();
+        compress256(&mut self.inner, blocks);
+
+        let mut last = [0; BLOCK];
+        last[..32].copy_from_slice(&bytes(self.inner));
+        last[32] = END;
+        let bits = 8 * number(BLOCK + 32);
+        last[BLOCK - LENGTH..].copy_from_slice(&bits.to_be_bytes());
+        let mut state = *self.outer;
+        compress256(&mut state, &[last]);
+        bytes(state)
+    }
+}
+
+fn bytes(state: State) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (four, word) in bytes.as_chunks_mut().0.iter_mut().zip(state) {
+        *four = word.to_be_bytes();
+    }
+    bytes
+}
+
+/// A length as digests have it.
+pub(super) fn number(value: usize) -> u64 {
+    // No platform has more than 64 bits.
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// A key as HMAC pads it.
+fn block(key: &[u8]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    if key.len() > BLOCK {
+        let short: [u8; 32] = Sha256::digest(key).into();
+        block[..short.len()].copy_from_slice(&short);
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use hmac::{Hmac, KeyInit as _, Mac as _};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn by_the_crate(key: &[u8], fields: &[Vec<u8>]) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+        for field in fields {
+            mac.update(&number(field.len()).to_be_bytes());
+            mac.update(field);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    fn here(key: &[u8], fields: &[Vec<u8>], begun_with: usize) -> [u8; 32] {
+        let (first, others) = fields.split_at(begun_with.min(fields.len()));
+        let mac = first
+            .iter()
+            .fold(Mac::new(key), |mac, field| mac.with(field));
+        let mut digest = mac.begin();
+        others.iter().for_each(|field| digest.add(field));
+        digest.finish()
+    }
+
+    fn field(length: usize, first: u8) -> Vec<u8> {
+        let byte = |at: usize| first.wrapping_add(u8::try_from(at % 251).unwrap());
+        (0..length).map(byte).collect()
+    }
+
+    #[test]
+    fn every_length_is_padded_as_hmac_says() {
+        for length in 0..5 * BLOCK {
+            let fields = [field(length, 1)];
+            for begun_with in 0..2 {
+                let digest = here(b"a key", &fields, begun_with);
+                assert_eq!(digest, by_the_crate(b"a key", &fields), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_longer_than_a_block_is_hashed_first() {
+        for length in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 131] {
+            let (key, fields) = (field(length, 7), [field(9, 1)]);
+            assert_eq!(here(&key, &fields, 0), by_the_crate(&key, &fields));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_fields_are_digested_as_hmac_says(
+            key in prop::collection::vec(any::<u8>(), 0..100),
+            lengths in prop::collection::vec(prop_oneof![0..20_usize, 0..600_usize], 0..8),
+            begun_with in 0..4_usize,
+            first in any::<u8>(),
+        ) {
+            let fields: Vec<_> = lengths.into_iter().map(|length| field(length, first)).collect();
+            prop_assert_eq!(here(&key, &fields, begun_with), by_the_crate(&key, &fields));
+        }
+    }
+}
