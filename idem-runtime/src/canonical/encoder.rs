@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::entry::Entries;
 use super::error::{CanonicalError, Failure};
 use super::serializer::Writer;
-use super::{Encoded, Missing, MissingKind};
+use super::{Missing, MissingKind};
 
 /// Arrays, objects, `Some` and newtypes around one value, at most.
 pub(crate) const MAX_DEPTH: usize = 128;
@@ -62,9 +62,9 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     #[inline]
-    pub(crate) fn new(wants_parts: bool) -> Self {
+    pub(crate) fn new(out: Vec<u8>, wants_parts: bool) -> Self {
         Self {
-            out: Vec::with_capacity(256),
+            out,
             entries: Entries::default(),
             key: Vec::new(),
             wants_parts,
@@ -74,7 +74,7 @@ impl Encoder {
         }
     }
 
-    pub(crate) fn encode<T>(&mut self, value: &T) -> Result<Encoded, CanonicalError>
+    pub(crate) fn encode<T>(&mut self, value: &T) -> Result<(), CanonicalError>
     where
         T: Serialize + ?Sized,
     {
@@ -84,11 +84,7 @@ impl Encoder {
         }
         match self.swallowed {
             Some(reason) => Err(Failure::new(reason).into()),
-            None => Ok(Encoded {
-                bytes: std::mem::take(&mut self.out),
-                parts: self.parts.take(),
-                missing: self.missing,
-            }),
+            None => Ok(()),
         }
     }
 

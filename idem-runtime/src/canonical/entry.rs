@@ -7,10 +7,10 @@ use super::text;
 /// The high bits of eight bytes.
 const NOT_ASCII: u64 = u64::MAX / 0xff * 0x80;
 /// How many entries need no memory of their own: more than most objects have.
-const FEW: usize = 16;
+pub(crate) const FEW: usize = 16;
 
-/// A key and its value, and where both lie in the output, with the comma
-/// behind them.
+/// A key and its value, and where both lie in the output, with the comma in
+/// front.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Entry {
     /// The first bytes of the key as a number, which mostly decides.
@@ -20,7 +20,7 @@ pub(crate) struct Entry {
 }
 
 /// The first bytes of a key, before escaping, as a number in its order.
-#[inline]
+#[inline(always)]
 pub(crate) fn rank(key: &[u8]) -> u64 {
     let rank = match key.first_chunk() {
         Some(first) => u64::from_be_bytes(*first),
@@ -33,14 +33,12 @@ pub(crate) fn rank(key: &[u8]) -> u64 {
     }
 }
 
-impl Entry {
-    /// Compares by key. `out` is the output, which has the keys.
-    #[inline]
-    pub(crate) fn compare(&self, other: &Self, out: &[u8]) -> Ordering {
-        match self.rank.cmp(&other.rank) {
-            Ordering::Equal => compare(&out[self.start..], &out[other.start..]),
-            decided => decided,
-        }
+/// Compares by key two entries, of each its rank and where it begins in `out`.
+#[inline]
+pub(crate) fn compare(a: (u64, usize), b: (u64, usize), out: &[u8]) -> Ordering {
+    match a.0.cmp(&b.0) {
+        Ordering::Equal => compare_keys(&out[a.1 + 1..], &out[b.1 + 1..]),
+        decided => decided,
     }
 }
 
@@ -60,25 +58,29 @@ impl Entries {
         self.len.max(self.many.len())
     }
 
+    // By its parts: an entry that is put together in memory, and copied from
+    // there at once, is waited for.
     #[inline]
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, rank: u64, start: usize, end: usize) {
         match self.few.get_mut(self.len) {
             Some(place) if self.many.is_empty() => {
-                *place = entry;
+                place.rank = rank;
+                place.start = start;
+                place.end = end;
                 self.len += 1;
             }
-            _ => self.push_many(entry),
+            _ => self.push_many(rank, start, end),
         }
     }
 
     #[cold]
-    fn push_many(&mut self, entry: Entry) {
+    fn push_many(&mut self, rank: u64, start: usize, end: usize) {
         if self.many.is_empty() {
             self.many.reserve(4 * FEW);
             self.many.extend(self.few);
             self.len = 0;
         }
-        self.many.push(entry);
+        self.many.push(Entry { rank, start, end });
     }
 
     #[inline]
@@ -104,7 +106,7 @@ impl Entries {
 /// UTF-8 begins with 0xEE or 0xEF: these are moved to the end.
 ///
 /// `a` and `b` begin with a key as it is written, with quotes and escapes.
-fn compare(a: &[u8], b: &[u8]) -> Ordering {
+fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     let key = |written| text::Unescaped::new(written).map(in_utf_16_order);
     key(a).cmp(key(b))
 }
@@ -160,21 +162,17 @@ mod tests {
         let mut out = Vec::new();
         let entries = keys.map(|key| {
             let start = out.len();
+            out.push(b',');
             text::write(&mut out, key.as_bytes());
             out.push(b':');
             (key, rank(key.as_bytes()), start)
         });
-        let entry = |rank, start| Entry {
-            rank,
-            start,
-            end: out.len(),
-        };
         for (a, rank_a, start_a) in entries {
             for (b, rank_b, start_b) in entries {
                 let expected = a.encode_utf16().cmp(b.encode_utf16());
-                let names = entry(0, start_a).compare(&entry(0, start_b), &out);
+                let names = compare((0, start_a), (0, start_b), &out);
                 assert_eq!(names, expected, "{a:?} {b:?}");
-                let ranks = entry(rank_a, start_a).compare(&entry(rank_b, start_b), &out);
+                let ranks = compare((rank_a, start_a), (rank_b, start_b), &out);
                 assert_eq!(ranks, expected, "{a:?} {b:?}");
             }
         }
@@ -182,15 +180,11 @@ mod tests {
 
     #[test]
     fn entries_are_kept_in_order_however_many_there_are() {
-        let entry = |end| Entry {
-            end,
-            ..Entry::default()
-        };
         let mut entries = Entries::default();
         for round in 0..2 {
             for count in 0..3 * FEW {
                 assert_eq!(entries.len(), count, "{round}");
-                entries.push(entry(count));
+                entries.push(0, 0, count);
             }
             for count in (0..3 * FEW).rev() {
                 let ends: Vec<_> = entries.from(count / 2).iter().map(|e| e.end).collect();

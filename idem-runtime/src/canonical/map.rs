@@ -5,18 +5,17 @@ use std::cmp::Ordering;
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, SerializeStructVariant};
 
 use super::encoder::{Encoder, Shape};
-use super::entry::{self, Entry};
+use super::entry;
 use super::error::{Failure, Step};
 use super::serializer::Writer;
+use super::sort::sort;
 use super::{key, number, text};
 
 const REPEATED: &str = "two entries of one object have the same key";
 const UNPAIRED: &str = "a `Serialize` implementation wrote a map key or value without the other";
 
-/// Entries up to this long are moved in one step of fixed length.
-const STEP: usize = 32;
-
-/// An object whose `{` is written. Each entry has a comma behind it.
+/// An object. Each entry begins with a comma; that of the first one becomes the
+/// `{` when all are in order.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     encoder: &'a mut Encoder,
@@ -29,9 +28,9 @@ pub(crate) struct Object<'a> {
     is_sorted: bool,
     /// A map key that waits for its value: its rank, and where it begins.
     pending: Option<(u64, usize)>,
-    /// The newest entry.
-    newest: Entry,
-    /// The shape of its value.
+    /// The rank of the newest entry, where it begins, and the shape of its value.
+    rank: u64,
+    start: usize,
     last: Shape,
 }
 
@@ -42,7 +41,6 @@ impl<'a> Object<'a> {
         depth: usize,
         variant: Option<&'static str>,
     ) -> Self {
-        encoder.out.push(b'{');
         Self {
             body: encoder.out.len(),
             entries: encoder.entries.len(),
@@ -51,18 +49,20 @@ impl<'a> Object<'a> {
             variant,
             is_sorted: true,
             pending: None,
-            newest: Entry::default(),
+            rank: 0,
+            start: usize::MAX,
             last: Shape::default(),
         }
     }
 
-    #[inline]
+    // With the name known, writing it is one step.
+    #[inline(always)]
     fn field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
     {
         let start = self.encoder.out.len();
-        text::write_name(&mut self.encoder.out, name);
+        text::write_name(&mut self.encoder.out, b',', name);
         let rank = entry::rank(name.as_bytes());
         self.value(rank, start, Step::Name(name), value)
     }
@@ -77,6 +77,7 @@ impl<'a> Object<'a> {
             return Err(self.fail(failure, None));
         }
         self.pending = Some((entry::rank(text), out.len()));
+        out.push(b',');
         text::write(out, text);
         out.push(b':');
         Ok(())
@@ -91,12 +92,12 @@ impl<'a> Object<'a> {
             Ok(shape) => self.last = shape,
             Err(failure) => return Err(self.fail(failure, Some(step))),
         }
-        self.encoder.out.push(b',');
-        let before = self.newest;
-        let end = self.encoder.out.len();
-        self.newest = Entry { rank, start, end };
-        self.encoder.entries.push(self.newest);
-        if rank > before.rank || start == self.body {
+        let Encoder { out, entries, .. } = &mut *self.encoder;
+        let end = out.len();
+        entries.push(rank, start, end);
+        let before = (self.rank, self.start);
+        (self.rank, self.start) = (rank, start);
+        if rank > before.0 || !self.is_sorted || start == self.body {
             return Ok(());
         }
         self.look_back(before)
@@ -104,13 +105,12 @@ impl<'a> Object<'a> {
 
     /// Looks at two entries of which the first bytes do not say that they are
     /// in order.
-    fn look_back(&mut self, before: Entry) -> Result<(), Failure> {
-        if self.is_sorted {
-            match before.compare(&self.newest, &self.encoder.out) {
-                Ordering::Less => {}
-                Ordering::Greater => self.is_sorted = false,
-                Ordering::Equal => return Err(self.fail(Failure::new(REPEATED), None)),
-            }
+    fn look_back(&mut self, (rank, start): (u64, usize)) -> Result<(), Failure> {
+        let out = &self.encoder.out;
+        match entry::compare((rank, start), (self.rank, self.start), out) {
+            Ordering::Less => {}
+            Ordering::Greater => self.is_sorted = false,
+            Ordering::Equal => return Err(self.fail(Failure::new(REPEATED), None)),
         }
         Ok(())
     }
@@ -129,58 +129,25 @@ impl<'a> Object<'a> {
         if self.pending.is_some() {
             return Err(self.fail(Failure::new(UNPAIRED), None));
         }
-        if !self.is_sorted
-            && let Err(failure) = self.sort()
-        {
-            return Err(self.fail(failure, None));
-        }
         let Encoder { out, entries, .. } = &mut *self.encoder;
+        if !self.is_sorted && !sort(out, entries.from(self.entries), self.body) {
+            return Err(self.fail(Failure::new(REPEATED), None));
+        }
         let mut shape = Shape::default();
-        if self.newest.start == self.body {
-            shape = self.last.under(out[self.body..].starts_with(b"\"Some\":"));
+        if self.start == self.body {
+            shape = self.last.under(out[self.body..].starts_with(b",\"Some\":"));
         }
         entries.truncate(self.entries);
-        // Over the last comma, if there is one.
-        match out.get_mut(self.body..).and_then(<[u8]>::last_mut) {
-            Some(comma) => *comma = b'}',
-            None => out.push(b'}'),
+        match out.get_mut(self.body) {
+            Some(comma) => *comma = b'{',
+            None => out.push(b'{'),
         }
+        out.push(b'}');
         if let Some(variant) = self.variant {
             out.push(b'}');
             shape = shape.under(variant == "Some");
         }
         Ok(shape)
-    }
-
-    /// Puts the entries in order: first behind the body, then over it.
-    fn sort(&mut self) -> Result<(), Failure> {
-        let Encoder { out, entries, .. } = &mut *self.encoder;
-        let own = entries.from(self.entries);
-        own.sort_unstable_by(|a, b| a.compare(b, out));
-        if own
-            .windows(2)
-            .any(|pair| pair[0].rank == pair[1].rank && pair[0].compare(&pair[1], out).is_eq())
-        {
-            return Err(Failure::new(REPEATED));
-        }
-        let end = out.len();
-        out.reserve(end - self.body + 2 * STEP);
-        // A step may read behind the last entry.
-        out.extend_from_slice(&[0; STEP]);
-        let sorted = out.len();
-        for entry in own {
-            let length = entry.end - entry.start;
-            if length <= STEP {
-                let until = out.len() + length;
-                out.extend_from_within(entry.start..entry.start + STEP);
-                out.truncate(until);
-            } else {
-                out.extend_from_within(entry.start..entry.end);
-            }
-        }
-        out.copy_within(sorted.., self.body);
-        out.truncate(end);
-        Ok(())
     }
 }
 
@@ -209,7 +176,7 @@ impl SerializeStructVariant for Object<'_> {
     type Ok = Shape;
     type Error = Failure;
 
-    #[inline]
+    #[inline(always)]
     fn serialize_field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
@@ -237,7 +204,7 @@ impl SerializeStruct for Fields<'_> {
     type Ok = Shape;
     type Error = Failure;
 
-    #[inline]
+    #[inline(always)]
     fn serialize_field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,

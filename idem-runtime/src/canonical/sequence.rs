@@ -11,13 +11,16 @@ use super::encoder::{Encoder, Shape};
 use super::error::{Failure, Step};
 use super::serializer::Writer;
 
-/// An array whose `[` is written. Each element has a comma behind it.
+/// An array. Each element has a comma in front; that of the first one becomes
+/// the `[` at the end.
 #[derive(Debug)]
 pub(crate) struct Array<'a> {
     pub(crate) encoder: &'a mut Encoder,
     /// The depth of the elements.
     pub(crate) depth: usize,
     pub(crate) count: usize,
+    /// Where this array begins in the output.
+    pub(crate) body: usize,
     /// The variant whose content this is, inside an object of its own.
     pub(crate) variant: Option<&'static str>,
     /// Whether this is the tuple that the caller passed.
@@ -28,13 +31,13 @@ pub(crate) struct Array<'a> {
 impl Array<'_> {
     #[inline]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
+        self.encoder.out.push(b',');
         let start = self.encoder.out.len();
         match value.serialize(Writer::inner(self.encoder, self.depth)) {
             Ok(shape) if self.is_top_tuple => self.note_top_element(start, shape),
             Ok(_) => {}
             Err(failure) => return Err(self.fail(failure)),
         }
-        self.encoder.out.push(b',');
         self.count += 1;
         Ok(())
     }
@@ -60,11 +63,11 @@ impl Array<'_> {
     #[inline]
     fn close(self) -> Shape {
         let out = &mut self.encoder.out;
-        // Over the last comma, if there is one.
-        match out.last_mut() {
-            Some(comma) if self.count > 0 => *comma = b']',
-            _ => out.push(b']'),
+        match out.get_mut(self.body) {
+            Some(comma) => *comma = b'[',
+            None => out.push(b'['),
         }
+        out.push(b']');
         if self.variant.is_some() {
             self.encoder.out.push(b'}');
         }

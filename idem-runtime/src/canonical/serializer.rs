@@ -58,8 +58,8 @@ impl<'a> Writer<'a> {
     #[inline]
     fn array(mut self, is_tuple: bool) -> Result<Array<'a>, Failure> {
         self.depth = self.deeper()?;
-        self.encoder.out.push(b'[');
         Ok(Array {
+            body: self.encoder.out.len(),
             encoder: self.encoder,
             depth: self.depth,
             count: 0,
@@ -78,8 +78,7 @@ impl<'a> Writer<'a> {
     /// Opens the object of an enum's variant; the content follows.
     fn variant(self, variant: &'static str) -> Result<Self, Failure> {
         let depth = self.deeper()?;
-        self.encoder.out.push(b'{');
-        text::write_name(&mut self.encoder.out, variant);
+        text::write_name(&mut self.encoder.out, b'{', variant);
         Ok(Self::inner(self.encoder, depth))
     }
 

@@ -42,21 +42,27 @@ pub(crate) fn write(out: &mut Vec<u8>, text: &[u8]) {
     write_long(out, text);
 }
 
-/// Writes the name of a field or variant, with its quotes and a colon. Where
-/// the compiler knows the name, it knows all of this.
-#[inline]
-pub(crate) fn write_name(out: &mut Vec<u8>, name: &str) {
-    const MOST: usize = BLOCK - 3;
+/// Writes what stands before the name of a field or variant, the name with its
+/// quotes, and a colon. Where the compiler knows the name, this is one step.
+#[inline(always)]
+pub(crate) fn write_name(out: &mut Vec<u8>, before: u8, name: &str) {
+    const MOST: usize = BLOCK - 4;
     let text = name.as_bytes();
     if text.len() <= MOST {
         let block = block(text);
         if !is_special(block, text.len()) {
+            let start = u128::from(before) | u128::from(QUOTE) << 8;
             let end = u128::from(QUOTE) | u128::from(b':') << 8;
-            let end = end << (8 * (text.len() + 1));
-            return write_block(out, block << 8 | u128::from(QUOTE) | end, text.len() + 3);
+            let end = end << (8 * (text.len() + 2));
+            return write_block(out, start | block << 16 | end, text.len() + 4);
         }
     }
-    write_long(out, text);
+    write_long_name(out, before, text);
+}
+
+fn write_long_name(out: &mut Vec<u8>, before: u8, name: &[u8]) {
+    out.push(before);
+    write_long(out, name);
     out.push(b':');
 }
 
@@ -73,7 +79,7 @@ fn write_long(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Writes the first bytes of `block` in one step: a copy of a length that is
 /// only known at run time takes several.
-#[inline]
+#[inline(always)]
 fn write_block(out: &mut Vec<u8>, block: u128, length: usize) {
     let end = out.len() + length;
     out.extend_from_slice(&block.to_le_bytes());
@@ -81,7 +87,7 @@ fn write_block(out: &mut Vec<u8>, block: u128, length: usize) {
 }
 
 /// Up to sixteen bytes as a number, the first one the lowest, then zeros.
-#[inline]
+#[inline(always)]
 fn block(text: &[u8]) -> u128 {
     match (text.first_chunk(), text.last_chunk()) {
         (Some(first), Some(last)) => {
@@ -93,7 +99,7 @@ fn block(text: &[u8]) -> u128 {
 }
 
 /// Up to seven bytes as a number, the first one the lowest, then zeros.
-#[inline]
+#[inline(always)]
 pub(crate) fn word(text: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
         let last = u64::from(u32::from_le_bytes(*last));
@@ -143,14 +149,14 @@ pub(crate) fn is_blank(text: &str) -> bool {
 
 /// Whether one of the first bytes of a block, of which it is not full, is
 /// written with an escape.
-#[inline]
+#[inline(always)]
 fn is_special(block: u128, length: usize) -> bool {
     // The zeros behind them become spaces.
     special(block | (ONES * 0x20) << (8 * length)) != 0
 }
 
 /// A block that is zero if none of these bytes is written with an escape.
-#[inline]
+#[inline(always)]
 fn special(block: u128) -> u128 {
     // Each leaves a high bit if there is such a byte, also by a borrow from a
     // byte that is one, and never if there is none.
@@ -271,9 +277,9 @@ mod tests {
                     let expected = serde_json::to_string(&text).unwrap();
                     assert_eq!(written(&text), expected);
                     let mut name = Vec::new();
-                    write_name(&mut name, &text);
-                    assert_eq!(name, format!("{expected}:").as_bytes());
-                    let read: Vec<_> = Unescaped::new(&name).collect();
+                    write_name(&mut name, b',', &text);
+                    assert_eq!(name, format!(",{expected}:").as_bytes());
+                    let read: Vec<_> = Unescaped::new(&name[1..]).collect();
                     assert_eq!(read, text.as_bytes());
                 }
             }

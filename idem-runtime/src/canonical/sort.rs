@@ -1,0 +1,74 @@
+//! Putting the entries of an object in the order of their keys.
+
+use super::entry::{Entry, FEW, compare};
+
+/// Entries up to this long are copied in one step of fixed length.
+const STEP: usize = 32;
+
+/// Sorts the part of the output that begins at `body` and consists of these
+/// entries: first behind itself, then over itself. Says whether no two have the
+/// same key; if two have, the output is of no use.
+pub(crate) fn sort(out: &mut Vec<u8>, entries: &mut [Entry], body: usize) -> bool {
+    let end = out.len();
+    out.reserve(end - body + 2 * STEP);
+    // A step may read behind the last entry.
+    out.extend_from_slice(&[0; STEP]);
+    let sorted = out.len();
+    let is_set = if entries.len() > FEW {
+        append_many(out, entries)
+    } else {
+        append_few(out, entries)
+    };
+    out.copy_within(sorted.., body);
+    out.truncate(end);
+    is_set
+}
+
+fn append_many(out: &mut Vec<u8>, entries: &mut [Entry]) -> bool {
+    entries.sort_unstable_by(|a, b| compare((a.rank, a.start), (b.rank, b.start), out));
+    let mut before = None;
+    entries.iter().all(|entry| append(out, entry, &mut before))
+}
+
+/// Without moving entries: those just written would be waited for.
+fn append_few(out: &mut Vec<u8>, entries: &[Entry]) -> bool {
+    let mut order = [0_u8; FEW];
+    for (number, (at, entry)) in (0..).zip(entries.iter().enumerate()) {
+        let mut to = at;
+        while to > 0 {
+            let other = &entries[usize::from(order[to - 1])];
+            let place = (entry.rank, entry.start);
+            if compare((other.rank, other.start), place, out).is_le() {
+                break;
+            }
+            order[to] = order[to - 1];
+            to -= 1;
+        }
+        order[to] = number;
+    }
+    let mut before = None;
+    order[..entries.len()]
+        .iter()
+        .all(|at| append(out, &entries[usize::from(*at)], &mut before))
+}
+
+/// Appends an entry, unless its key is that of the one before.
+#[inline]
+fn append(out: &mut Vec<u8>, entry: &Entry, before: &mut Option<(u64, usize)>) -> bool {
+    let place = (entry.rank, entry.start);
+    if let Some(before) = before.replace(place)
+        && before.0 == entry.rank
+        && compare(before, place, out).is_eq()
+    {
+        return false;
+    }
+    let length = entry.end - entry.start;
+    if length <= STEP {
+        let until = out.len() + length;
+        out.extend_from_within(entry.start..entry.start + STEP);
+        out.truncate(until);
+    } else {
+        out.extend_from_within(entry.start..entry.end);
+    }
+    true
+}
