@@ -7,7 +7,7 @@ use super::text;
 /// The high bits of eight bytes.
 const NOT_ASCII: u64 = u64::MAX / 0xff * 0x80;
 /// How many entries need no memory of their own: more than most objects have.
-pub(crate) const FEW: usize = 16;
+pub(crate) const FEW: usize = 8;
 
 /// A key and its value, and where both lie in the output, with the comma in
 /// front.
@@ -76,7 +76,7 @@ impl Entries {
     #[cold]
     fn push_many(&mut self, rank: u64, start: usize, end: usize) {
         if self.many.is_empty() {
-            self.many.reserve(4 * FEW);
+            self.many.reserve(8 * FEW);
             self.many.extend(self.few);
             self.len = 0;
         }

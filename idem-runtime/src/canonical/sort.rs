@@ -53,7 +53,7 @@ fn append_few(out: &mut Vec<u8>, entries: &[Entry]) -> bool {
 }
 
 /// Appends an entry, unless its key is that of the one before.
-#[inline]
+#[inline(always)]
 fn append(out: &mut Vec<u8>, entry: &Entry, before: &mut Option<(u64, usize)>) -> bool {
     let place = (entry.rank, entry.start);
     if let Some(before) = before.replace(place)

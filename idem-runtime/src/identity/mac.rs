@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 /// The block of SHA-256, which is what HMAC makes of any key.
 const BLOCK: usize = 64;
 /// How much is gathered before any of it is compressed: whole blocks.
-const GATHERED: usize = 4 * BLOCK;
+const GATHERED: usize = 3 * BLOCK;
 /// What a message ends with: one bit, and its length in bits.
 const END: u8 = 0x80;
 const LENGTH: usize = 8;
@@ -97,9 +97,9 @@ pub(super) struct Fields<'a> {
     outer: &'a State,
     /// How many bytes are in `inner`.
     compressed: u64,
-    /// The bytes that are not, then zeros; the last block is for the end.
+    /// Bytes, then zeros; the last block is for the end.
     gathered: [u8; GATHERED + BLOCK],
-    /// Below `GATHERED`, except while that is being compressed.
+    /// How many there are: below `GATHERED`, except while they are compressed.
     len: usize,
 }
 
@@ -149,7 +149,7 @@ impl Fields<'_> {
         self.gathered[..self.len].copy_from_slice(rest);
     }
 
-    /// Compresses the whole blocks that are gathered.
+    /// Compresses the whole blocks that are gathered, and keeps the rest.
     fn compress(&mut self) {
         let (blocks, rest) = self.gathered[..self.len].as_chunks::<BLOCK>();
         compress256(&mut self.inner, blocks);
@@ -182,8 +182,9 @@ impl Fields<'_> {
 
 fn bytes(state: State) -> [u8; 32] {
     let mut bytes = [0; 32];
-    for (four, word) in bytes.as_chunks_mut().0.iter_mut().zip(state) {
-        *four = word.to_be_bytes();
+    let words = state.map(u32::to_be);
+    for (four, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+        *four = word.to_ne_bytes();
     }
     bytes
 }
@@ -228,7 +229,9 @@ mod tests {
             .iter()
             .fold(Mac::new(key), |mac, field| mac.with(field));
         let mut digest = mac.begin();
-        others.iter().for_each(|field| digest.add(field));
+        for field in others {
+            digest.add(field);
+        }
         digest.finish()
     }
 
