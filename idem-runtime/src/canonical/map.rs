@@ -125,7 +125,7 @@ impl<'a> Object<'a> {
     }
 
     #[inline]
-    fn close(mut self) -> Result<Shape, Failure> {
+    fn close(&mut self) -> Result<Shape, Failure> {
         if self.pending.is_some() {
             return Err(self.fail(Failure::new(UNPAIRED), None));
         }
@@ -167,7 +167,7 @@ impl SerializeMap for Object<'_> {
     }
 
     #[inline]
-    fn end(self) -> Result<Shape, Failure> {
+    fn end(mut self) -> Result<Shape, Failure> {
         self.close()
     }
 }
@@ -185,7 +185,7 @@ impl SerializeStructVariant for Object<'_> {
     }
 
     #[inline]
-    fn end(self) -> Result<Shape, Failure> {
+    fn end(mut self) -> Result<Shape, Failure> {
         self.close()
     }
 }
@@ -224,8 +224,8 @@ impl SerializeStruct for Fields<'_> {
     }
 
     #[inline]
-    fn end(self) -> Result<Shape, Failure> {
-        match self {
+    fn end(mut self) -> Result<Shape, Failure> {
+        match &mut self {
             Self::Object(object) => object.close(),
             Self::Number {
                 is_written: true, ..

@@ -1,6 +1,8 @@
 //! Putting the entries of an object in the order of their keys.
 
-use super::entry::{Entry, FEW, compare};
+use std::cmp::Ordering;
+
+use super::entry::{self, Entry, FEW};
 
 /// Entries up to this long are copied in one step of fixed length.
 const STEP: usize = 32;
@@ -25,25 +27,27 @@ pub(crate) fn sort(out: &mut Vec<u8>, entries: &mut [Entry], body: usize) -> boo
 }
 
 fn append_many(out: &mut Vec<u8>, entries: &mut [Entry]) -> bool {
-    entries.sort_unstable_by(|a, b| compare((a.rank, a.start), (b.rank, b.start), out));
+    entries.sort_unstable_by(|a, b| compare(a, b, out));
     let mut before = None;
     entries.iter().all(|entry| append(out, entry, &mut before))
 }
 
 /// Without moving entries: those just written would be waited for.
 fn append_few(out: &mut Vec<u8>, entries: &[Entry]) -> bool {
+    let mut ranks = [0; FEW];
     let mut order = [0_u8; FEW];
     for (number, (at, entry)) in (0..).zip(entries.iter().enumerate()) {
         let mut to = at;
-        while to > 0 {
-            let other = &entries[usize::from(order[to - 1])];
-            let place = (entry.rank, entry.start);
-            if compare((other.rank, other.start), place, out).is_le() {
-                break;
-            }
-            order[to] = order[to - 1];
-            to -= 1;
+        while let Some(before) = to.checked_sub(1)
+            && ranks[before] >= entry.rank
+            && (ranks[before] > entry.rank
+                || compare(&entries[usize::from(order[before])], entry, out).is_gt())
+        {
+            ranks[to] = ranks[before];
+            order[to] = order[before];
+            to = before;
         }
+        ranks[to] = entry.rank;
         order[to] = number;
     }
     let mut before = None;
@@ -54,11 +58,10 @@ fn append_few(out: &mut Vec<u8>, entries: &[Entry]) -> bool {
 
 /// Appends an entry, unless its key is that of the one before.
 #[inline(always)]
-fn append(out: &mut Vec<u8>, entry: &Entry, before: &mut Option<(u64, usize)>) -> bool {
-    let place = (entry.rank, entry.start);
-    if let Some(before) = before.replace(place)
-        && before.0 == entry.rank
-        && compare(before, place, out).is_eq()
+fn append<'a>(out: &mut Vec<u8>, entry: &'a Entry, before: &mut Option<&'a Entry>) -> bool {
+    if let Some(before) = before.replace(entry)
+        && before.rank == entry.rank
+        && compare(before, entry, out).is_eq()
     {
         return false;
     }
@@ -71,4 +74,8 @@ fn append(out: &mut Vec<u8>, entry: &Entry, before: &mut Option<(u64, usize)>) -
         out.extend_from_within(entry.start..entry.end);
     }
     true
+}
+
+fn compare(a: &Entry, b: &Entry, out: &[u8]) -> Ordering {
+    entry::compare((a.rank, a.start), (b.rank, b.start), out)
 }
