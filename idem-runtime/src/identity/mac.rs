@@ -30,20 +30,22 @@ const START: State = [
     0x5be0_cd19,
 ];
 
-/// A key, and the fields that all digests of one purpose begin with.
+/// A digest that takes its fields. What many begin with is computed once, and
+/// copied.
 #[derive(Clone)]
 pub(super) struct Mac {
     inner: State,
     outer: State,
     /// How many bytes are in `inner`.
     compressed: u64,
-    /// What does not fill a block, then zeros.
-    rest: [u8; BLOCK],
+    /// Bytes, then zeros; the last block is for the end.
+    gathered: [u8; GATHERED + BLOCK],
+    /// How many there are: below `GATHERED`, except while they are compressed.
     len: usize,
 }
 
 impl Mac {
-    /// Takes a key of any length; no field yet.
+    /// Takes a key of any length.
     pub(super) fn new(key: &[u8]) -> Self {
         let key = block(key);
         let keyed = |pad: u8| {
@@ -55,92 +57,74 @@ impl Mac {
             inner: keyed(0x36),
             outer: keyed(0x5c),
             compressed: number(BLOCK),
-            rest: [0; BLOCK],
+            gathered: [0; GATHERED + BLOCK],
             len: 0,
         }
     }
 
-    /// The same with one more field.
+    /// The same with one more field, to be begun with again and again.
     pub(super) fn with(&self, field: &[u8]) -> Self {
-        let mut fields = self.begin();
-        fields.add(field);
-        fields.compress();
-        let mut rest = [0; BLOCK];
-        rest.copy_from_slice(&fields.gathered[..BLOCK]);
-        Self {
-            inner: fields.inner,
-            compressed: fields.compressed,
-            rest,
-            len: fields.len,
-            ..*self
-        }
+        let mut mac = self.clone();
+        mac.add(field);
+        mac.compress();
+        mac
     }
 
-    /// Begins a digest.
-    #[inline]
-    pub(super) fn begin(&self) -> Fields<'_> {
-        let mut gathered = [0; GATHERED + BLOCK];
-        gathered[..BLOCK].copy_from_slice(&self.rest);
-        Fields {
-            inner: self.inner,
-            outer: &self.outer,
-            compressed: self.compressed,
-            gathered,
-            len: self.len,
-        }
-    }
-}
-
-/// A digest that takes its fields.
-pub(super) struct Fields<'a> {
-    inner: State,
-    outer: &'a State,
-    /// How many bytes are in `inner`.
-    compressed: u64,
-    /// Bytes, then zeros; the last block is for the end.
-    gathered: [u8; GATHERED + BLOCK],
-    /// How many there are: below `GATHERED`, except while they are compressed.
-    len: usize,
-}
-
-impl Fields<'_> {
     /// Adds a field: its length, then its bytes.
+    #[inline(always)]
     pub(super) fn add(&mut self, field: &[u8]) {
-        self.push(number(field.len()).to_be_bytes());
-        let end = self.len + field.len();
-        if end < GATHERED {
-            self.gathered[self.len..end].copy_from_slice(field);
-            self.len = end;
-        } else {
-            self.push_long(field);
-        }
-    }
-
-    /// Adds a field of few bytes, whose number the compiler knows.
-    #[inline]
-    pub(super) fn add_array<const N: usize>(&mut self, field: &[u8; N]) {
-        self.push(number(N).to_be_bytes());
-        self.push(*field);
-    }
-
-    #[inline]
-    fn push<const N: usize>(&mut self, bytes: [u8; N]) {
-        match self.gathered[..GATHERED - 1].get_mut(self.len..self.len + N) {
+        let length = number(field.len()).to_be_bytes();
+        match self.room(LENGTH + field.len()) {
             Some(room) => {
-                room.copy_from_slice(&bytes);
-                self.len += N;
+                let (first, rest) = room.split_at_mut(LENGTH);
+                first.copy_from_slice(&length);
+                rest.copy_from_slice(field);
             }
-            None => self.push_long(&bytes),
+            None => {
+                self.push(&length);
+                self.push(field);
+            }
         }
+    }
+
+    /// Adds a field of 32 bytes and one that is a number, as what is digested
+    /// of a record begins.
+    #[inline(always)]
+    pub(super) fn add_place(&mut self, id: &[u8; 32], place: u64) {
+        let place = place.to_be_bytes();
+        match self.room(LENGTH + id.len() + LENGTH + place.len()) {
+            Some(room) => {
+                room[..8].copy_from_slice(&number(id.len()).to_be_bytes());
+                room[8..40].copy_from_slice(id);
+                room[40..48].copy_from_slice(&number(place.len()).to_be_bytes());
+                room[48..].copy_from_slice(&place);
+            }
+            None => {
+                self.add(id);
+                self.add(&place);
+            }
+        }
+    }
+
+    /// The next bytes, if they need not be compressed first.
+    #[inline(always)]
+    fn room(&mut self, length: usize) -> Option<&mut [u8]> {
+        let room = self.gathered[..GATHERED - 1].get_mut(self.len..self.len + length)?;
+        self.len += length;
+        Some(room)
     }
 
     /// Fills a block, and compresses all that follows where it lies.
-    fn push_long(&mut self, bytes: &[u8]) {
+    #[cold]
+    fn push(&mut self, bytes: &[u8]) {
         let start = self.len;
-        self.len = start.next_multiple_of(BLOCK);
-        // These are there, since `GATHERED` is whole blocks.
-        let (first, others) = bytes.split_at(self.len - start);
+        let missing = start.next_multiple_of(BLOCK) - start;
+        let (first, others) = bytes.split_at(missing.min(bytes.len()));
+        self.len += first.len();
         self.gathered[start..self.len].copy_from_slice(first);
+        if first.len() < missing {
+            return;
+        }
         self.compress();
         let (blocks, rest) = others.as_chunks::<BLOCK>();
         compress256(&mut self.inner, blocks);
@@ -160,7 +144,8 @@ impl Fields<'_> {
         self.gathered = gathered;
     }
 
-    /// The digest. Nothing can be added behind it.
+    /// The digest.
+    #[inline(always)]
     pub(super) fn finish(&mut self) -> [u8; 32] {
         let end = (self.len + 1 + LENGTH).next_multiple_of(BLOCK);
         let bits = 8 * (self.compressed + number(self.len));
@@ -174,9 +159,8 @@ impl Fields<'_> {
         last[32] = END;
         let bits = 8 * number(BLOCK + 32);
         last[BLOCK - LENGTH..].copy_from_slice(&bits.to_be_bytes());
-        let mut state = *self.outer;
-        compress256(&mut state, &[last]);
-        bytes(state)
+        compress256(&mut self.outer, &[last]);
+        bytes(self.outer)
     }
 }
 
@@ -228,7 +212,7 @@ mod tests {
         let mac = first
             .iter()
             .fold(Mac::new(key), |mac, field| mac.with(field));
-        let mut digest = mac.begin();
+        let mut digest = mac;
         for field in others {
             digest.add(field);
         }

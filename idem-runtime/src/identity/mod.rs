@@ -129,7 +129,7 @@ impl Identity {
     /// Names the record of a call. `scope` and `key` are canonical JSON.
     #[must_use]
     pub fn record_id(&self, operation: &str, scope: Option<&[u8]>, key: &[u8]) -> RecordId {
-        let mut digest = self.record.begin();
+        let mut digest = self.record.clone();
         digest.add(operation.as_bytes());
         // Canonical JSON is never empty: no scope is no other scope.
         digest.add(scope.unwrap_or_default());
@@ -151,9 +151,8 @@ impl Identity {
         id: &RecordId,
         elements: impl ExactSizeIterator<Item = &'a [u8]>,
     ) -> Fingerprint {
-        let mut digest = self.payload.begin();
-        digest.add_array(id.as_bytes());
-        digest.add_array(&number(elements.len()).to_be_bytes());
+        let mut digest = self.payload.clone();
+        digest.add_place(id.as_bytes(), number(elements.len()));
         for element in elements {
             digest.add(element);
         }
@@ -163,9 +162,8 @@ impl Identity {
     /// Digests one element of a payload, for naming the elements that differ.
     #[must_use]
     pub fn element_digest(&self, id: &RecordId, position: usize, value: &[u8]) -> [u8; 8] {
-        let mut digest = self.element.begin();
-        digest.add_array(id.as_bytes());
-        digest.add_array(&number(position).to_be_bytes());
+        let mut digest = self.element.clone();
+        digest.add_place(id.as_bytes(), number(position));
         digest.add(value);
         let [a, b, c, d, e, f, g, h, ..] = digest.finish();
         [a, b, c, d, e, f, g, h]
@@ -193,7 +191,7 @@ impl Identity {
     }
 
     fn digest(&self, purpose: &str, fields: &[&[u8]]) -> [u8; 32] {
-        let mut digest = self.mac.begin();
+        let mut digest = self.mac.clone();
         digest.add(purpose.as_bytes());
         for field in fields {
             digest.add(field);
