@@ -104,6 +104,18 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Encoded, CanonicalErro
     })
 }
 
+/// Writes `value` behind what is in `out`, and says what is missing from it. If
+/// it has no canonical form, what it left there is of no use.
+pub(crate) fn append<T>(out: &mut Vec<u8>, value: &T) -> Result<Option<Missing>, CanonicalError>
+where
+    T: Serialize + ?Sized,
+{
+    let mut encoder = Encoder::new(std::mem::take(out), false);
+    let done = encoder.encode(value);
+    *out = encoder.out;
+    done.map(|()| encoder.missing)
+}
+
 /// A value as canonical JSON; made by [`encode`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Encoded {

@@ -138,7 +138,7 @@ impl SerializeTupleVariant for Array<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{encode, optional};
+    use super::super::{append, encode, optional};
 
     #[test]
     fn elements_encoded_one_by_one_and_joined_are_the_tuple() {
@@ -159,6 +159,19 @@ mod tests {
             encode(" ").unwrap(),
         ];
         let joined = one_by_one.map(|element| element.bytes).join(&b',');
+        let mut appended = Vec::new();
+        append(&mut appended, "a").unwrap();
+        appended.push(b',');
+        append(&mut appended, &line).unwrap();
+        appended.push(b',');
+        append(&mut appended, &some).unwrap();
+        appended.push(b',');
+        append(&mut appended, &floats).unwrap();
+        appended.push(b',');
+        append(&mut appended, &none).unwrap();
+        appended.push(b',');
+        append(&mut appended, " ").unwrap();
+        assert_eq!(appended, joined);
 
         let whole = encode(&("a", &line, some, floats, none, " ")).unwrap();
         assert_eq!(whole.bytes, [b"[", joined.as_slice(), b"]"].concat());
