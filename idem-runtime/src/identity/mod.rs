@@ -34,7 +34,7 @@ use std::fmt;
 
 pub use id::{Fingerprint, ParseRecordIdError, RecordId};
 
-use id::hex;
+pub(crate) use id::hex;
 use mac::{Mac, number};
 
 /// The format of every digest, which never changes its meaning.
