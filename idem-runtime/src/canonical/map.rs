@@ -50,7 +50,7 @@ impl<'a> Object<'a> {
             is_sorted: true,
             pending: None,
             rank: 0,
-            start: usize::MAX,
+            start: 0,
             last: Shape::default(),
         }
     }
@@ -134,6 +134,7 @@ impl<'a> Object<'a> {
             return Err(self.fail(Failure::new(REPEATED), None));
         }
         let mut shape = Shape::default();
+        // Of an empty object the shape of the value is that of nothing.
         if self.start == self.body {
             shape = self.last.under(out[self.body..].starts_with(b",\"Some\":"));
         }

@@ -144,7 +144,7 @@ impl Mac {
         self.gathered = gathered;
     }
 
-    /// The digest.
+    /// The digest, after which this is of no use.
     #[inline(always)]
     pub(super) fn finish(&mut self) -> [u8; 32] {
         let end = (self.len + 1 + LENGTH).next_multiple_of(BLOCK);
