@@ -34,7 +34,7 @@ pub(crate) fn rank(key: &[u8]) -> u64 {
 }
 
 /// Compares by key two entries, of each its rank and where it begins in `out`.
-#[inline]
+#[inline(always)]
 pub(crate) fn compare(a: (u64, usize), b: (u64, usize), out: &[u8]) -> Ordering {
     match a.0.cmp(&b.0) {
         Ordering::Equal => compare_keys(&out[a.1 + 1..], &out[b.1 + 1..]),
@@ -106,7 +106,22 @@ impl Entries {
 /// UTF-8 begins with 0xEE or 0xEF: these are moved to the end.
 ///
 /// `a` and `b` begin with a key as it is written, with quotes and escapes.
+#[inline(never)]
 fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
+    let same = text::same_plain(a, b);
+    for (a, b) in a[same..].iter().zip(&b[same..]) {
+        if *a == b'\\' || *b == b'\\' {
+            break;
+        }
+        match (*a, *b) {
+            (b'"', b'"') => return Ordering::Equal,
+            (b'"', _) => return Ordering::Less,
+            (_, b'"') => return Ordering::Greater,
+            (a, b) if a != b => return in_utf_16_order(a).cmp(&in_utf_16_order(b)),
+            _ => {}
+        }
+    }
+    // Escapes are not in the order of what they stand for.
     let key = |written| text::Unescaped::new(written).map(in_utf_16_order);
     key(a).cmp(key(b))
 }
@@ -158,6 +173,16 @@ mod tests {
             "\u{8}\u{c}\r\t",
             "more than eight 1",
             "more than eight 2",
+            "exactly 16 bytes",
+            "exactly 16 bytes and more",
+            "exactly 16 bytes\"",
+            "exactly 16 bytes\\",
+            "exactly 16 bytes\u{1}",
+            "exactly 16 bytes!",
+            "exactly \" bytes and more",
+            "exactly # bytes and more",
+            "exactly \u{ffff} bytes",
+            "exactly 😀 bytes",
         ];
         let mut out = Vec::new();
         let entries = keys.map(|key| {

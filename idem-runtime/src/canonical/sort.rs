@@ -28,8 +28,11 @@ pub(crate) fn sort(out: &mut Vec<u8>, entries: &mut [Entry], body: usize) -> boo
 
 fn append_many(out: &mut Vec<u8>, entries: &mut [Entry]) -> bool {
     entries.sort_unstable_by(|a, b| compare(a, b, out));
-    let mut before = None;
-    entries.iter().all(|entry| append(out, entry, &mut before))
+    for entry in &*entries {
+        append(out, entry);
+    }
+    let mut pairs = entries.windows(2);
+    pairs.all(|pair| compare(&pair[0], &pair[1], out).is_lt())
 }
 
 /// Without moving entries: those just written would be waited for.
@@ -38,11 +41,17 @@ fn append_few(out: &mut Vec<u8>, entries: &[Entry]) -> bool {
     let mut order = [0_u8; FEW];
     for (number, (at, entry)) in (0..).zip(entries.iter().enumerate()) {
         let mut to = at;
-        while let Some(before) = to.checked_sub(1)
-            && ranks[before] >= entry.rank
-            && (ranks[before] > entry.rank
-                || compare(&entries[usize::from(order[before])], entry, out).is_gt())
-        {
+        while let Some(before) = to.checked_sub(1) {
+            if ranks[before] < entry.rank {
+                break;
+            }
+            if ranks[before] == entry.rank {
+                match compare(&entries[usize::from(order[before])], entry, out) {
+                    Ordering::Less => break,
+                    Ordering::Equal => return false,
+                    Ordering::Greater => {}
+                }
+            }
             ranks[to] = ranks[before];
             order[to] = order[before];
             to = before;
@@ -50,21 +59,14 @@ fn append_few(out: &mut Vec<u8>, entries: &[Entry]) -> bool {
         ranks[to] = entry.rank;
         order[to] = number;
     }
-    let mut before = None;
-    order[..entries.len()]
-        .iter()
-        .all(|at| append(out, &entries[usize::from(*at)], &mut before))
+    for at in &order[..entries.len()] {
+        append(out, &entries[usize::from(*at)]);
+    }
+    true
 }
 
-/// Appends an entry, unless its key is that of the one before.
 #[inline(always)]
-fn append<'a>(out: &mut Vec<u8>, entry: &'a Entry, before: &mut Option<&'a Entry>) -> bool {
-    if let Some(before) = before.replace(entry)
-        && before.rank == entry.rank
-        && compare(before, entry, out).is_eq()
-    {
-        return false;
-    }
+fn append(out: &mut Vec<u8>, entry: &Entry) {
     let length = entry.end - entry.start;
     if length <= STEP {
         let until = out.len() + length;
@@ -73,9 +75,9 @@ fn append<'a>(out: &mut Vec<u8>, entry: &'a Entry, before: &mut Option<&'a Entry
     } else {
         out.extend_from_within(entry.start..entry.end);
     }
-    true
 }
 
+#[inline(always)]
 fn compare(a: &Entry, b: &Entry, out: &[u8]) -> Ordering {
     entry::compare((a.rank, a.start), (b.rank, b.start), out)
 }

@@ -167,11 +167,27 @@ fn special(block: u128) -> u128 {
 
 /// Looks at a block at once: mostly there is nothing to escape.
 fn needs_escapes(text: &[u8]) -> bool {
-    let is_special = |block: &[u8; BLOCK]| special(u128::from_le_bytes(*block)) != 0;
+    // In a form that the compiler makes one of vectors.
+    let is_special = |block: &[u8; BLOCK]| {
+        let is = |byte: u8| byte < 0x20 || byte == QUOTE || byte == b'\\';
+        block.iter().fold(false, |any, byte| any | is(*byte))
+    };
     match text.last_chunk() {
         Some(last) => text.as_chunks().0.iter().any(is_special) || is_special(last),
         None => text.iter().any(|byte| ESCAPES[usize::from(*byte)] != 0),
     }
+}
+
+/// How many bytes behind the first one, a quote, are surely the same in both,
+/// and neither escaped nor the end; with the quote.
+pub(crate) fn same_plain(a: &[u8], b: &[u8]) -> usize {
+    let (Some((_, a)), Some((_, b))) = (a.split_first(), b.split_first()) else {
+        return 0;
+    };
+    let blocks = a.as_chunks::<BLOCK>().0.iter().zip(b.as_chunks().0);
+    let is_same =
+        |(a, b): &(&[u8; BLOCK], &[u8; BLOCK])| a == b && special(u128::from_le_bytes(**a)) == 0;
+    1 + BLOCK * blocks.take_while(is_same).count()
 }
 
 /// The bytes of a text that is written, from its first quote to its last one,

@@ -61,7 +61,7 @@ fn value() -> impl Strategy<Value = Value> {
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
-        "(prefix--)?[a\"\\\\\u{0}\u{7f}é\u{e000}\u{ffff}\u{10000}😀]{0,3}",
+        "(prefix--|more than sixteen)?[a\"\\\\\u{0}\u{7f}é\u{e000}\u{ffff}\u{10000}😀]{0,3}",
         Just("Some".to_owned()),
     ]
 }
