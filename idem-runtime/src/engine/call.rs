@@ -12,7 +12,7 @@ use super::{Engine, Inner};
 use crate::canonical::{self, CanonicalError, Encoded, Missing, MissingKind};
 use crate::clock::micros;
 use crate::error::Error;
-use crate::identity::RecordId;
+use crate::identity::{Fingerprint, Identity, RecordId};
 use crate::policy::{OnInProgress, OnMissingKey, OnStale, OnUnknown, Ttl};
 use crate::record::{Claim, Element, Label, VersionBytes};
 use crate::singleflight::FlightKey;
@@ -24,6 +24,8 @@ pub(crate) const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
 /// The most bytes of an operation's name.
 const MAX_NAME: usize = 128;
+/// The room that a key begins with: more than most need.
+const KEY: usize = 64;
 
 /// Whether an operation can have this name.
 pub(crate) fn is_name(name: &str) -> bool {
@@ -194,22 +196,24 @@ impl Call {
     /// Sets a key that is no literal tuple.
     #[must_use]
     pub fn key<K: Serialize + ?Sized>(mut self, key: &K) -> Self {
-        match canonical::encode(key) {
-            Ok(Encoded {
-                missing: Some(Missing::Whole(MissingKind::Null)),
-                ..
-            }) if self.0.on_missing_key == OnMissingKey::Run => self.0.key = Key::Missing,
-            Ok(encoded) => self.set_key(encoded),
+        let mut bytes = Vec::with_capacity(KEY);
+        match canonical::append(&mut bytes, key) {
+            Ok(Some(Missing::Whole(MissingKind::Null)))
+                if self.0.on_missing_key == OnMissingKey::Run =>
+            {
+                self.0.key = Key::Missing;
+            }
+            Ok(missing) => self.set_key(bytes, missing),
             Err(error) => self.refuse(&error),
         }
         self
     }
 
-    fn set_key(&mut self, encoded: Encoded) {
-        if let Some(missing) = encoded.missing {
+    fn set_key(&mut self, bytes: Vec<u8>, missing: Option<Missing>) {
+        if let Some(missing) = missing {
             self.missing(missing);
         }
-        self.0.key = Key::Whole(encoded.bytes);
+        self.0.key = Key::Whole(bytes);
     }
 
     /// Adds an element of a literal tuple: the bytes are those of the tuple.
@@ -217,16 +221,12 @@ impl Call {
     pub fn key_part<K: Serialize + ?Sized>(mut self, part: &K) -> Self {
         let (mut bytes, at) = match std::mem::replace(&mut self.0.key, Key::None) {
             Key::Parts(bytes, count) => (bytes, count),
-            _ => (Vec::with_capacity(64), 0),
+            _ => (Vec::with_capacity(KEY), 0),
         };
         bytes.push(if at == 0 { b'[' } else { b',' });
-        match canonical::encode(part) {
-            Ok(encoded) => {
-                if let Some(Missing::Whole(kind)) = encoded.missing {
-                    self.missing(Missing::Element(at, kind));
-                }
-                bytes.extend(encoded.bytes);
-            }
+        match canonical::append(&mut bytes, part) {
+            Ok(Some(Missing::Whole(kind))) => self.missing(Missing::Element(at, kind)),
+            Ok(_) => {}
             Err(error) => self.refuse(&CanonicalError {
                 path: error.path.replacen('$', &format!("$[{at}]"), 1),
                 ..error
@@ -370,7 +370,7 @@ impl Call {
         self.check_name(engine, output)?;
         let identity = &engine.identity;
         let id = identity.record_id(&self.0.name, self.0.scope.as_deref(), &key);
-        let fingerprint = identity.fingerprint(&id, &values(&self.0.payload));
+        let fingerprint = fingerprint(identity, &id, &self.0.payload);
         let lease = self.0.lease.unwrap_or(engine.limits.lease);
         if !LEASES.contains(&lease) {
             return Err(Error::misuse("the lease is 100 ms to 1 day"));
@@ -475,7 +475,17 @@ fn tuple(payload: &Payload) -> Option<Tuple<'_>> {
     }
 }
 
-/// The values of a payload, which are digested.
+/// The digest of a payload's values, without a list of them.
+fn fingerprint(identity: &Identity, id: &RecordId, payload: &Payload) -> Fingerprint {
+    match tuple(payload) {
+        Some((_, bytes, parts)) => {
+            identity.fingerprint_of(id, parts.iter().map(|part| &bytes[part.clone()]))
+        }
+        None => identity.fingerprint_of(id, payload.iter().map(|(_, value)| &*value.bytes)),
+    }
+}
+
+/// The values of a payload, of each of which a digest is stored.
 fn values(payload: &Payload) -> Vec<&[u8]> {
     match tuple(payload) {
         Some((_, bytes, parts)) => parts.iter().map(|part| &bytes[part.clone()]).collect(),
