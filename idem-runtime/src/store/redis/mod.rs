@@ -127,7 +127,7 @@ impl RedisStore {
         &self,
         script: &Script,
         keys: &[Vec<u8>],
-        args: &[Vec<u8>],
+        args: &[impl AsRef<[u8]>],
     ) -> Result<T, StoreError> {
         let reply: Value = self.connection.run(script, keys, args).await?;
         T::from_redis_value(reply).map_err(|_| unreadable())
@@ -135,9 +135,12 @@ impl RedisStore {
 
     /// The first argument of a script that asks for the time.
     fn time_args(&self) -> Vec<Vec<u8>> {
-        let clock = self.shared.clock.as_ref();
-        let clock = clock.map_or_else(String::new, |clock| clock.unix_us().to_string());
-        vec![clock.into_bytes()]
+        vec![number(self.clock_us())]
+    }
+
+    /// The time of a test's clock.
+    fn clock_us(&self) -> Option<i64> {
+        self.shared.clock.as_ref().map(|clock| clock.unix_us())
     }
 
     fn ends(&self) -> RedisRows<'_> {
@@ -176,8 +179,7 @@ impl RedisStore {
             keys.open_of(&holder.id),
             keys.steps(&holder.id),
         ];
-        let time: Option<String> = self.run(&scripts::COMPLETE, &of, &args).await?;
-        Ok(time.is_some())
+        self.run(&scripts::COMPLETE, &of, &args).await
     }
 
     /// Extends a lease if it is the holder's.
