@@ -3,11 +3,16 @@
 //! A record is a hash. Each step is one script on its key: a reservation inserts
 //! or reads in one trip; what stands there is then decided by [`transition`],
 //! and a change is written only if the record is still the one that was seen
-//! (state, fence, claim and lease), else it is looked at again.
+//! (state, fence, claim and lease), else it is looked at again. On one server a
+//! plain command goes in front of the reservation, in the same trip, and reads
+//! what a replay tells: that is cheaper by half than a script that does.
 //!
 //! | | |
 //! |---|---|
 //! | atomic primitive | a script on one key and the index of its bucket |
+//! | trips: first, replay, takeover | 1, 1, 2 |
+//! | trips: over what was released; over what has expired | 2; 3, on a cluster 2 |
+//! | trips: another payload than the recorded one | 2, on a cluster 1 |
 //! | clock | the server's `TIME`; microseconds, of a master's own on a cluster |
 //! | durability | that of `appendfsync always`; **a fail-over can forget an acknowledged reservation** |
 //! | isolation needed | none: scripts run one by one |
