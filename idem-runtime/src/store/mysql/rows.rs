@@ -11,29 +11,30 @@ use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 use crate::store::swap::Looked;
 use crate::store::{Audited, Reserve};
 
-/// Columns of a result: what is packed, payload elements and the answer.
+/// Columns of a result: the time, what is packed, payload elements and the answer.
 struct Columns<'r> {
     row: &'r MySqlRow,
-    packed: Packed<'r, 15, 13>,
+    packed: Packed<'r, 14, 13>,
 }
 
 impl<'r> Columns<'r> {
-    fn of(row: &'r MySqlRow) -> Result<Self, StoreError> {
-        let packed = row.try_get(0).map_err(|_| damaged("packed columns"))?;
-        Ok(Self {
-            row,
-            packed: Packed::read(packed)?,
-        })
+    /// Reads what is packed, if there is a record.
+    fn of(row: &'r MySqlRow) -> Result<Option<Self>, StoreError> {
+        let packed = row.try_get::<Option<&[u8]>, _>(1);
+        let packed = packed.map_err(|_| damaged("packed columns"))?;
+        let columns = packed.map(|packed| {
+            let packed = Packed::read(packed)?;
+            Ok(Self { row, packed })
+        });
+        columns.transpose()
     }
 
     fn bytes(&self, at: usize, what: &'static str) -> Result<Option<&'r [u8]>, StoreError> {
         self.row.try_get(at).map_err(|_| damaged(what))
     }
 
-    /// Reads the record, if there is one.
-    fn record(&self) -> Result<Option<Record>, StoreError> {
+    fn record(&self) -> Result<Record, StoreError> {
         let [
-            _now,
             _found,
             state,
             fence,
@@ -51,11 +52,11 @@ impl<'r> Columns<'r> {
         ] = self.packed.numbers;
         let [
             id,
+            payload,
+            claim,
             operation,
             label,
             scope,
-            payload,
-            claim,
             codec,
             digest,
             applied,
@@ -64,11 +65,8 @@ impl<'r> Columns<'r> {
             recorded_payload,
             parent,
         ] = self.packed.texts;
-        let Some(id) = id else {
-            return Ok(None);
-        };
-        let elements = self.bytes(1, "payload elements")?;
-        let answer = self.bytes(2, "answer")?.map(|bytes| {
+        let elements = self.bytes(2, "payload elements")?;
+        let answer = self.bytes(3, "answer")?.map(|bytes| {
             Ok(Recorded {
                 codec: text(codec, "codec")?.ok_or_else(|| damaged("codec"))?,
                 failed: needed::<i64>(failed, "kind of answer")? != 0,
@@ -79,14 +77,15 @@ impl<'r> Columns<'r> {
                     .unwrap_or_default(),
             })
         });
-        Ok(Some(Record {
-            id: RecordId::from_bytes(exactly(id, "id")?),
+        Ok(Record {
+            id: RecordId::from_bytes(exactly(id.unwrap_or_default(), "id")?),
             operation: text(operation, "operation")?.ok_or_else(|| damaged("operation"))?,
             label: text(label, "label")?.map(Label::new),
             scope: digest_of(scope, "scope digest")?,
-            fingerprint: digest_of(payload, "payload digest")?
-                .map(Fingerprint::from_bytes)
-                .ok_or_else(|| damaged("payload digest"))?,
+            fingerprint: Fingerprint::from_bytes(exactly(
+                payload.unwrap_or_default(),
+                "payload digest",
+            )?),
             elements: read_elements(elements.ok_or_else(|| damaged("payload elements"))?)?,
             state: State::from_code(needed(state, "state")?).ok_or_else(|| damaged("state"))?,
             fence: needed(fence, "fence")?,
@@ -108,7 +107,7 @@ impl<'r> Columns<'r> {
             recorded_fingerprint: digest_of(recorded_payload, "recorded payload digest")?
                 .map(Fingerprint::from_bytes),
             parent: digest_of(parent, "parent")?.map(RecordId::from_bytes),
-        }))
+        })
     }
 }
 
@@ -127,17 +126,22 @@ fn text(bytes: Option<&[u8]>, what: &'static str) -> Result<Option<String>, Stor
 
 /// Whether the record was there before, and what was found.
 pub(super) fn found(row: &MySqlRow) -> Result<(bool, Looked), StoreError> {
-    let columns = Columns::of(row)?;
-    let [now, before, ..] = columns.packed.numbers;
-    let looked = Looked {
-        now_us: needed(now, "time")?,
-        record: columns.record()?,
+    let now_us = row.try_get(0).map_err(|_| damaged("time"))?;
+    let Some(columns) = Columns::of(row)? else {
+        let record = None;
+        return Ok((false, Looked { now_us, record }));
     };
-    Ok((needed::<i64>(before, "presence")? != 0, looked))
+    let [before, ..] = columns.packed.numbers;
+    let record = Some(columns.record()?);
+    Ok((
+        needed::<i64>(before, "presence")? != 0,
+        Looked { now_us, record },
+    ))
 }
 
 pub(super) fn record(row: &MySqlRow) -> Result<Record, StoreError> {
-    Columns::of(row)?.record()?.ok_or_else(|| damaged("id"))
+    let columns = Columns::of(row)?.ok_or_else(|| damaged("id"))?;
+    columns.record()
 }
 
 type Bound<'q> = Query<'q, MySql, MySqlArguments>;

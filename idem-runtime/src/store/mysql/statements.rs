@@ -12,66 +12,80 @@ macro_rules! now {
     };
 }
 
-/// What is null has an empty place.
+/// What may be null has an empty place then.
 macro_rules! place {
     ($value:expr) => {
         concat!("coalesce(", $value, ", '')")
     };
 }
 
-/// What is short of a record, in one column, as `packed.rs` reads it: numbers,
-/// and the lengths of texts, then the texts. No text of a number has a comma.
+/// The length of a text that may be null.
+macro_rules! length {
+    ($text:literal) => {
+        place!(concat!("length(", $text, ")"))
+    };
+}
+
+/// What is short of a record, in one column, as `packed.rs` reads it; null if
+/// there is no record. No text of a number has a comma, and `concat_ws` leaves out
+/// what is null. The server resolves each function at each execution: what cannot
+/// be null, or has one length, has none.
 macro_rules! packed {
-    ([$($number:expr),+ $(,)?], [$($text:literal),+ $(,)?]) => {
+    ($found:literal) => {
         concat!(
-            "concat(concat_ws(','", $(", ", $number,)+ $(", ", place!(concat!("length(", $text, ")")),)+ "), ';'",
-            $(", ", place!($text),)+ ")"
+            "concat(concat_ws(',', ",
+            $found,
+            ", state, fence, attempt, takeovers, doubt, ",
+            place!("lease_until_us"),
+            ", started_us, ",
+            place!("finished_us"),
+            ", ",
+            place!("expires_us"),
+            ", ",
+            place!("since_us"),
+            ", ",
+            place!("not_before_us"),
+            ", ",
+            place!("reason"),
+            ", ",
+            place!("failed"),
+            ", 32, 32, 16, length(operation), ",
+            length!("label"),
+            ", ",
+            length!("scope_digest"),
+            ", ",
+            length!("codec"),
+            ", ",
+            length!("answer_digest"),
+            ", ",
+            length!("version_applied"),
+            ", ",
+            length!("version_recorded"),
+            ", ",
+            length!("version_running"),
+            ", ",
+            length!("recorded_payload_digest"),
+            ", ",
+            length!("parent"),
+            "), ';', id, concat_ws('', payload_digest, claim, operation, label, scope_digest, \
+               codec, answer_digest, version_applied, version_recorded, version_running, \
+               recorded_payload_digest, parent))"
         )
     };
 }
 
-/// A record as `rows.rs` reads it, behind the time and whether it was there.
+/// The time, whether the record was there, and the record, as `rows.rs` reads
+/// them.
 macro_rules! columns {
     ($now:expr, $found:literal) => {
         columns!($now, $found, "answer")
     };
     ($now:expr, $found:literal, $answer:literal) => {
         concat!(
-            packed!(
-                [
-                    $now,
-                    $found,
-                    place!("state"),
-                    place!("fence"),
-                    place!("attempt"),
-                    place!("takeovers"),
-                    place!("doubt"),
-                    place!("lease_until_us"),
-                    place!("started_us"),
-                    place!("finished_us"),
-                    place!("expires_us"),
-                    place!("since_us"),
-                    place!("not_before_us"),
-                    place!("reason"),
-                    place!("failed"),
-                ],
-                [
-                    "id",
-                    "operation",
-                    "label",
-                    "scope_digest",
-                    "payload_digest",
-                    "claim",
-                    "codec",
-                    "answer_digest",
-                    "version_applied",
-                    "version_recorded",
-                    "version_running",
-                    "recorded_payload_digest",
-                    "parent",
-                ]
-            ),
-            ", payload_elements, ",
+            $now,
+            " as now, ",
+            packed!($found),
+            " as packed, payload_elements, ",
             $answer
         )
     };
@@ -257,7 +271,7 @@ const NOW: &str = concat!("select ", now!());
 /// as bytes: the collation ignores spaces at the end.
 const SCAN: &str = concat!(
     "select ",
-    columns!("''", "''", "null"),
+    columns!("null", "1", "null"),
     " from {records} where {stands} and id > ? \
        and (? is null or cast(operation as binary) = cast(? as binary)) \
      order by id limit ?"
@@ -267,7 +281,7 @@ const SCAN: &str = concat!(
 /// would like: for a few rows in the order of their ids it may read them all.
 const SCAN_OPEN: &str = concat!(
     "select ",
-    columns!("''", "''", "null"),
+    columns!("null", "1", "null"),
     " from {records} force index (open) \
      where expires_us is null and {stands} and id > ? \
        and (? is null or cast(operation as binary) = cast(? as binary)) \
