@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use idem::record::Standing;
+use idem::identity::{Fingerprint, RecordId};
+use idem::record::{Claim, Element, Label, Record, Recorded, Standing, State, VersionBytes};
 use idem::sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 use idem::sqlx::{AssertSqlSafe, raw_sql};
 use idem::store::mysql::Dialect;
@@ -350,4 +351,110 @@ async fn settling_that_is_dropped_half_way_changes_nothing() {
     // As of the same fence: it is still there.
     assert_eq!(store.settle(&request).await.unwrap(), Written::Done);
     assert_eq!(store.audit(&request.id).await.unwrap().len(), 1);
+}
+
+/// A row that was written by hand.
+async fn read_back(prefix: &str, set: &str) -> Record {
+    let update = format!("update {prefix}records set {set}");
+    let pool = pool().await;
+    let done = raw_sql(AssertSqlSafe(update)).execute(&pool).await.unwrap();
+    assert_eq!(done.rows_affected(), 1);
+    let seen = migrated(prefix).await.get(&rerun(1).id).await.unwrap();
+    seen.unwrap().record
+}
+
+/// A record of which only these are set: fence, lease and start.
+async fn reserved(prefix: &str) -> Record {
+    migrated(prefix).await.reserve(&rerun(1)).await.unwrap();
+    let fresh = idem::transition::reserve(None, &rerun(1), 0).write;
+    Record {
+        fence: 3,
+        lease_until_us: Some(4),
+        started_us: 5,
+        ..fresh.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_told_from_empty() {
+    let prefix = prefix();
+    let nothing = reserved(&prefix).await;
+    let set = "fence = 3, lease_until_us = 4, started_us = 5";
+    assert_eq!(read_back(&prefix, set).await, nothing);
+
+    let empty = read_back(
+        &prefix,
+        "operation = '', label = '', codec = '', failed = 0, answer = '', answer_digest = '', \
+         version_applied = '', version_recorded = '', version_running = '', state = 2",
+    );
+    let version = VersionBytes::new(Vec::new());
+    let answer = Recorded {
+        codec: String::new(),
+        failed: false,
+        bytes: Vec::new(),
+        digest: [0; 32],
+    };
+    let expected = Record {
+        operation: String::new(),
+        label: Some(Label::new("")),
+        state: State::Completed,
+        answer: Some(answer),
+        version_applied: version.clone(),
+        version_recorded: version.clone(),
+        version_running: version,
+        ..nothing
+    };
+    assert_eq!(empty.await, expected);
+}
+
+#[tokio::test]
+async fn extremes_are_read_as_they_are() {
+    let prefix = prefix();
+    let nothing = reserved(&prefix).await;
+    let extreme = read_back(
+        &prefix,
+        "operation = ',;\u{e4},\u{1f600};1', label = ';', scope_digest = repeat(x'00', 32), \
+         payload_digest = repeat(x'2c', 32), payload_elements = x'000161ffffffffffffffff', \
+         fence = 9223372036854775807, attempt = 2147483647, claim = repeat(x'3b', 16), \
+         takeovers = -2147483648, doubt = 1, lease_until_us = -9223372036854775808, \
+         started_us = -1, finished_us = 0, expires_us = 9223372036854775807, since_us = -2, \
+         not_before_us = 1, reason = -32768, codec = ',', failed = 1, answer = x'00ff3b2c', \
+         answer_digest = repeat(x'ff', 32), version_applied = repeat(x'00', 32), \
+         version_recorded = x'ff', version_running = null, \
+         recorded_payload_digest = repeat(x'3b', 32), parent = repeat(x'0a', 32)",
+    );
+    let expected = Record {
+        operation: ",;\u{e4},\u{1f600};1".to_owned(),
+        label: Some(Label::new(";")),
+        scope: Some([0; 32]),
+        fingerprint: Fingerprint::from_bytes([0x2c; 32]),
+        elements: vec![Element {
+            label: "a".to_owned(),
+            digest: [0xff; 8],
+        }],
+        fence: i64::MAX,
+        attempt: i32::MAX,
+        claim: Claim::from_bytes([0x3b; 16]),
+        takeovers: i32::MIN,
+        doubt: true,
+        lease_until_us: Some(i64::MIN),
+        started_us: -1,
+        finished_us: Some(0),
+        expires_us: Some(i64::MAX),
+        since_us: Some(-2),
+        not_before_us: Some(1),
+        reason: Some(i16::MIN),
+        answer: Some(Recorded {
+            codec: ",".to_owned(),
+            failed: true,
+            bytes: vec![0, 0xff, b';', b','],
+            digest: [0xff; 32],
+        }),
+        version_applied: VersionBytes::new(vec![0; 32]),
+        version_recorded: VersionBytes::new(vec![0xff]),
+        recorded_fingerprint: Some(Fingerprint::from_bytes([0x3b; 32])),
+        parent: Some(RecordId::from_bytes([0x0a; 32])),
+        ..nothing
+    };
+    assert_eq!(extreme.await, expected);
 }

@@ -23,6 +23,7 @@
 mod admin;
 mod checks;
 mod error;
+mod packed;
 mod renewer;
 mod rows;
 mod schema;

@@ -3,6 +3,7 @@
 use sqlx::mysql::{MySql, MySqlArguments, MySqlRow};
 use sqlx::{Row as _, query::Query};
 
+use super::packed::{Packed, needed, some};
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Claim, Label, Note, Record, Recorded, Row, State, VersionBytes};
@@ -10,83 +11,137 @@ use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 use crate::store::swap::Looked;
 use crate::store::{Audited, Reserve};
 
-/// Columns before those of the record.
-const BEFORE: usize = 2;
-
-struct Columns<'r>(&'r MySqlRow);
+/// Columns of a result: the time, what is packed, payload elements and the answer.
+struct Columns<'r> {
+    row: &'r MySqlRow,
+    packed: Packed<'r, 14, 13>,
+}
 
 impl<'r> Columns<'r> {
-    fn get<T>(&self, at: usize, what: &'static str) -> Result<T, StoreError>
-    where
-        T: sqlx::Decode<'r, MySql> + sqlx::Type<MySql>,
-    {
-        self.0.try_get(BEFORE + at).map_err(|_| damaged(what))
+    /// Reads what is packed, if there is a record.
+    fn of(row: &'r MySqlRow) -> Result<Option<Self>, StoreError> {
+        let packed = row.try_get::<Option<&[u8]>, _>(1);
+        let packed = packed.map_err(|_| damaged("packed columns"))?;
+        let columns = packed.map(|packed| {
+            let packed = Packed::read(packed)?;
+            Ok(Self { row, packed })
+        });
+        columns.transpose()
     }
+
+    fn bytes(&self, at: usize, what: &'static str) -> Result<Option<&'r [u8]>, StoreError> {
+        self.row.try_get(at).map_err(|_| damaged(what))
+    }
+
+    fn record(&self) -> Result<Record, StoreError> {
+        let [
+            _found,
+            state,
+            fence,
+            attempt,
+            takeovers,
+            doubt,
+            lease,
+            started,
+            finished,
+            expires_us,
+            since_us,
+            not_before_us,
+            reason,
+            failed,
+        ] = self.packed.numbers;
+        let [
+            id,
+            payload,
+            claim,
+            operation,
+            label,
+            scope,
+            codec,
+            digest,
+            applied,
+            recorded,
+            running,
+            recorded_payload,
+            parent,
+        ] = self.packed.texts;
+        let elements = self.bytes(2, "payload elements")?;
+        let answer = self.bytes(3, "answer")?.map(|bytes| {
+            Ok(Recorded {
+                codec: text(codec, "codec")?.ok_or_else(|| damaged("codec"))?,
+                failed: needed::<i64>(failed, "kind of answer")? != 0,
+                bytes: bytes.to_vec(),
+                // One of another length cannot match; the engine then says so.
+                digest: digest
+                    .and_then(|digest| digest.try_into().ok())
+                    .unwrap_or_default(),
+            })
+        });
+        Ok(Record {
+            id: RecordId::from_bytes(exactly(id.unwrap_or_default(), "id")?),
+            operation: text(operation, "operation")?.ok_or_else(|| damaged("operation"))?,
+            label: text(label, "label")?.map(Label::new),
+            scope: digest_of(scope, "scope digest")?,
+            fingerprint: Fingerprint::from_bytes(exactly(
+                payload.unwrap_or_default(),
+                "payload digest",
+            )?),
+            elements: read_elements(elements.ok_or_else(|| damaged("payload elements"))?)?,
+            state: State::from_code(needed(state, "state")?).ok_or_else(|| damaged("state"))?,
+            fence: needed(fence, "fence")?,
+            attempt: needed(attempt, "attempt")?,
+            claim: Claim::from_bytes(exactly(claim.unwrap_or_default(), "claim")?),
+            takeovers: needed(takeovers, "takeovers")?,
+            doubt: needed::<i64>(doubt, "doubt")? != 0,
+            lease_until_us: lease,
+            started_us: needed(started, "start")?,
+            finished_us: finished,
+            expires_us,
+            since_us,
+            not_before_us,
+            reason: some(reason, "reason")?,
+            answer: answer.transpose()?,
+            version_applied: version(applied.map(<[u8]>::to_vec))?,
+            version_recorded: version(recorded.map(<[u8]>::to_vec))?,
+            version_running: version(running.map(<[u8]>::to_vec))?,
+            recorded_fingerprint: digest_of(recorded_payload, "recorded payload digest")?
+                .map(Fingerprint::from_bytes),
+            parent: digest_of(parent, "parent")?.map(RecordId::from_bytes),
+        })
+    }
+}
+
+fn exactly<const N: usize>(bytes: &[u8], what: &'static str) -> Result<[u8; N], StoreError> {
+    bytes.try_into().map_err(|_| damaged(what))
+}
+
+fn digest_of(bytes: Option<&[u8]>, what: &'static str) -> Result<Option<[u8; 32]>, StoreError> {
+    bytes.map(|bytes| exactly(bytes, what)).transpose()
+}
+
+fn text(bytes: Option<&[u8]>, what: &'static str) -> Result<Option<String>, StoreError> {
+    let text = bytes.map(|bytes| String::from_utf8(bytes.to_vec()));
+    text.transpose().map_err(|_| damaged(what))
 }
 
 /// Whether the record was there before, and what was found.
 pub(super) fn found(row: &MySqlRow) -> Result<(bool, Looked), StoreError> {
-    let present = Columns(row).get::<Option<Vec<u8>>>(0, "id")?.is_some();
-    let before = row.try_get::<i64, _>(1).map_err(|_| damaged("presence"))? != 0;
-    let looked = Looked {
-        now_us: row.try_get(0).map_err(|_| damaged("time"))?,
-        record: present.then(|| record(row)).transpose()?,
+    let now_us = row.try_get(0).map_err(|_| damaged("time"))?;
+    let Some(columns) = Columns::of(row)? else {
+        let record = None;
+        return Ok((false, Looked { now_us, record }));
     };
-    Ok((before, looked))
+    let [before, ..] = columns.packed.numbers;
+    let record = Some(columns.record()?);
+    Ok((
+        needed::<i64>(before, "presence")? != 0,
+        Looked { now_us, record },
+    ))
 }
 
 pub(super) fn record(row: &MySqlRow) -> Result<Record, StoreError> {
-    let row = Columns(row);
-    let digest = |at, what| -> Result<Option<[u8; 32]>, StoreError> {
-        let bytes: Option<Vec<u8>> = row.get(at, what)?;
-        bytes.map(|bytes| fixed(bytes, what)).transpose()
-    };
-    Ok(Record {
-        id: RecordId::from_bytes(fixed(row.get(0, "id")?, "id")?),
-        operation: row.get(1, "operation")?,
-        label: row.get::<Option<String>>(2, "label")?.map(Label::new),
-        scope: digest(3, "scope digest")?,
-        fingerprint: Fingerprint::from_bytes(fixed(
-            row.get(4, "payload digest")?,
-            "payload digest",
-        )?),
-        elements: read_elements(&row.get::<Vec<u8>>(5, "payload elements")?)?,
-        state: State::from_code(row.get(6, "state")?).ok_or_else(|| damaged("state"))?,
-        fence: row.get(7, "fence")?,
-        attempt: row.get(8, "attempt")?,
-        claim: Claim::from_bytes(fixed(row.get(9, "claim")?, "claim")?),
-        takeovers: row.get(10, "takeovers")?,
-        doubt: row.get(11, "doubt")?,
-        lease_until_us: row.get(12, "lease")?,
-        started_us: row.get(13, "start")?,
-        finished_us: row.get(14, "end")?,
-        expires_us: row.get(15, "expiry")?,
-        since_us: row.get(16, "since")?,
-        not_before_us: row.get(17, "not before")?,
-        reason: row.get(18, "reason")?,
-        answer: answer(&row)?,
-        version_applied: version(row.get(23, "version")?)?,
-        version_recorded: version(row.get(24, "version")?)?,
-        version_running: version(row.get(25, "version")?)?,
-        recorded_fingerprint: digest(26, "recorded payload digest")?.map(Fingerprint::from_bytes),
-        parent: digest(27, "parent")?.map(RecordId::from_bytes),
-    })
-}
-
-fn answer(row: &Columns<'_>) -> Result<Option<Recorded>, StoreError> {
-    let Some(bytes) = row.get::<Option<Vec<u8>>>(21, "answer")? else {
-        return Ok(None);
-    };
-    Ok(Some(Recorded {
-        codec: row.get(19, "codec")?,
-        failed: row.get(20, "kind of answer")?,
-        bytes,
-        // One of another length cannot match; the engine then says so.
-        digest: row
-            .get::<Vec<u8>>(22, "answer digest")?
-            .try_into()
-            .unwrap_or_default(),
-    }))
+    let columns = Columns::of(row)?.ok_or_else(|| damaged("id"))?;
+    columns.record()
 }
 
 type Bound<'q> = Query<'q, MySql, MySqlArguments>;

@@ -12,18 +12,81 @@ macro_rules! now {
     };
 }
 
-macro_rules! columns {
-    () => {
-        columns!("answer")
+/// What may be null has an empty place then.
+macro_rules! place {
+    ($value:expr) => {
+        concat!("coalesce(", $value, ", '')")
     };
-    ($answer:literal) => {
+}
+
+/// The length of a text that may be null.
+macro_rules! length {
+    ($text:literal) => {
+        place!(concat!("length(", $text, ")"))
+    };
+}
+
+/// What is short of a record, in one column, as `packed.rs` reads it; null if
+/// there is no record. No text of a number has a comma, and `concat_ws` leaves out
+/// what is null. The server resolves each function at each execution: what cannot
+/// be null, or has one length, has none.
+macro_rules! packed {
+    ($found:literal) => {
         concat!(
-            "id, operation, label, scope_digest, payload_digest, payload_elements, state, fence, \
-             attempt, claim, takeovers, doubt, lease_until_us, started_us, finished_us, \
-             expires_us, since_us, not_before_us, reason, codec, failed, ",
-            $answer,
-            ", answer_digest, version_applied, version_recorded, version_running, \
-             recorded_payload_digest, parent"
+            "concat(concat_ws(',', ",
+            $found,
+            ", state, fence, attempt, takeovers, doubt, ",
+            place!("lease_until_us"),
+            ", started_us, ",
+            place!("finished_us"),
+            ", ",
+            place!("expires_us"),
+            ", ",
+            place!("since_us"),
+            ", ",
+            place!("not_before_us"),
+            ", ",
+            place!("reason"),
+            ", ",
+            place!("failed"),
+            ", 32, 32, 16, length(operation), ",
+            length!("label"),
+            ", ",
+            length!("scope_digest"),
+            ", ",
+            length!("codec"),
+            ", ",
+            length!("answer_digest"),
+            ", ",
+            length!("version_applied"),
+            ", ",
+            length!("version_recorded"),
+            ", ",
+            length!("version_running"),
+            ", ",
+            length!("recorded_payload_digest"),
+            ", ",
+            length!("parent"),
+            "), ';', id, concat_ws('', payload_digest, claim, operation, label, scope_digest, \
+               codec, answer_digest, version_applied, version_recorded, version_running, \
+               recorded_payload_digest, parent))"
+        )
+    };
+}
+
+/// The time, whether the record was there, and the record, as `rows.rs` reads
+/// them.
+macro_rules! columns {
+    ($now:expr, $found:literal) => {
+        columns!($now, $found, "answer")
+    };
+    ($now:expr, $found:literal, $answer:literal) => {
+        concat!(
+            $now,
+            " as now, ",
+            packed!($found),
+            " as packed, payload_elements, ",
+            $answer
         )
     };
 }
@@ -72,9 +135,7 @@ const RESERVE: &str = concat!(
        payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
        started_us, version_running) values {rows} \
      on duplicate key update id = if(@idem_found := 1, {records}.id, {records}.id) returning ",
-    now!(),
-    " as now, cast(@idem_found as signed) as found, ",
-    columns!()
+    columns!(now!(), "@idem_found")
 );
 
 /// `MySQL` has no `returning`: an error 1062 says that the key is there.
@@ -93,27 +154,21 @@ const RESERVE_IN: &str = concat!(
     insert_in!(),
     " where @@in_transaction = 1 \
      on duplicate key update id = {records}.id returning ",
-    now!(),
-    " as now, cast(1 as signed) as found, ",
-    columns!()
+    columns!(now!(), "1")
 );
 const INSERT_IN: &str = insert_in!();
 
 /// What stands there now, whatever the transaction has seen before.
 const LOOK_IN: &str = concat!(
     "select ",
-    now!(),
-    " as now, cast(1 as signed) as found, ",
-    columns!(),
+    columns!(now!(), "1"),
     " from (select 1) one left join {records} on id = ? lock in share mode"
 );
 const SAME: &str = "select one from {meta} where instance = ?";
 
 const FIND: &str = concat!(
     "select ",
-    now!(),
-    " as now, cast(1 as signed) as found, ",
-    columns!(),
+    columns!(now!(), "1"),
     " from (select 1) one left join {records} on id = ?"
 );
 
@@ -215,8 +270,8 @@ const NOW: &str = concat!("select ", now!());
 /// twice, and limit. The answers stay where they are. Operations are compared
 /// as bytes: the collation ignores spaces at the end.
 const SCAN: &str = concat!(
-    "select null as now, null as found, ",
-    columns!("null"),
+    "select ",
+    columns!("null", "1", "null"),
     " from {records} where {stands} and id > ? \
        and (? is null or cast(operation as binary) = cast(? as binary)) \
      order by id limit ?"
@@ -225,8 +280,8 @@ const SCAN: &str = concat!(
 /// The same among what has no expiry. The server is not asked which index it
 /// would like: for a few rows in the order of their ids it may read them all.
 const SCAN_OPEN: &str = concat!(
-    "select null as now, null as found, ",
-    columns!("null"),
+    "select ",
+    columns!("null", "1", "null"),
     " from {records} force index (open) \
      where expires_us is null and {stands} and id > ? \
        and (? is null or cast(operation as binary) = cast(? as binary)) \

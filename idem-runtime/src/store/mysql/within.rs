@@ -174,6 +174,7 @@ impl Transactional for MySqlStore {
                         resent: false,
                     })));
                 }
+                Ok(Inserted::Told(reply)) => return Ok(Entrance::Answered(reply)),
                 Ok(Inserted::Found(looked)) => looked,
                 Err(Failure::Waited) => return Ok(Entrance::Held { waited: true }),
                 Err(Failure::Store(error)) => return Err(error),

@@ -86,7 +86,7 @@ impl RedisStore {
         let (time, found) = self.fields(&keys).await?;
         let mut records = Vec::with_capacity(ids.len());
         for (id, values) in ids.iter().zip(found) {
-            records.extend(Hash::without_answer(values).record(id)?);
+            records.extend(Hash::named(WITHOUT_ANSWER, values).record(id)?);
         }
         Ok((time_us(&time)?, records))
     }
@@ -96,7 +96,7 @@ impl RedisStore {
         keys: &[Vec<u8>],
     ) -> Result<(String, Vec<Vec<Option<Vec<u8>>>>), StoreError> {
         let mut args = self.time_args();
-        args.extend(WITHOUT_ANSWER.map(|name| name.as_bytes().to_vec()));
+        args.extend(WITHOUT_ANSWER.iter().map(|name| name.as_bytes().to_vec()));
         self.run(&scripts::LOOK, keys, &args).await
     }
 
@@ -166,7 +166,7 @@ impl StoreAdmin for RedisStore {
 
     async fn audit(&self, id: &RecordId) -> Result<Vec<Audited>, StoreError> {
         let keys = [self.shared.keys.audit(id)];
-        let entries: Vec<Vec<u8>> = self.run(&scripts::AUDIT, &keys, &[]).await?;
+        let entries: Vec<Vec<u8>> = self.run(&scripts::AUDIT, &keys, &[""; 0]).await?;
         entries.iter().map(|entry| read_audited(entry)).collect()
     }
 

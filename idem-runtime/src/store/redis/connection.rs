@@ -106,7 +106,7 @@ impl Connection {
         &self,
         script: &Script,
         keys: &[Vec<u8>],
-        args: &[Vec<u8>],
+        args: &[impl AsRef<[u8]>],
     ) -> Result<Value, StoreError> {
         let known = command("EVALSHA", &script.digest, keys, args);
         let mut reply = self.send(&known).await;
@@ -139,9 +139,18 @@ impl Connection {
     }
 }
 
-fn command(verb: &str, script: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Cmd {
-    let mut command = redis::cmd(verb);
-    command.arg(script).arg(keys.len()).arg(keys).arg(args);
+pub(super) fn command(
+    verb: &str,
+    script: &str,
+    keys: &[Vec<u8>],
+    args: &[impl AsRef<[u8]>],
+) -> Cmd {
+    let args = args.iter().map(AsRef::as_ref);
+    let parts = keys.iter().map(Vec::as_slice).chain(args);
+    let bytes = parts.clone().map(<[u8]>::len).sum::<usize>();
+    let mut command = Cmd::with_capacity(parts.clone().count() + 3, bytes + 64);
+    command.arg(verb).arg(script).arg(keys.len());
+    parts.fold(&mut command, |command, part| command.arg(part));
     command
 }
 

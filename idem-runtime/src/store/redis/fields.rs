@@ -1,14 +1,12 @@
 //! Between the fields of a hash and a record. What a record lacks has no field.
 
-use std::collections::HashMap;
-
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Claim, Label, Record, Recorded, Row, State, VersionBytes};
 use crate::store::sql::{damaged, fixed, read_elements, version, write_elements};
 
-/// Every field but those of the answer.
-pub(super) const WITHOUT_ANSWER: [&str; 23] = [
+/// Every field, those of the answer last.
+const ALL: [&str; 27] = [
     "op",
     "label",
     "scope",
@@ -32,10 +30,23 @@ pub(super) const WITHOUT_ANSWER: [&str; 23] = [
     "v_running",
     "recorded_fp",
     "parent",
+    "codec",
+    "failed",
+    "answer",
+    "digest",
 ];
 
+/// Every field but those of the answer.
+pub(super) const WITHOUT_ANSWER: &[&str] = ALL.split_at(23).0;
+
 /// What says where a record stands.
-pub(super) const STANDING: [&str; 3] = ["state", "lease", "expires"];
+pub(super) const STANDING: &[&str] = &["state", "lease", "expires"];
+
+/// What tells the end of a finished record to who asks for no version.
+pub(super) const GLANCE: &[&str] = &[
+    "state", "fp", "attempt", "finished", "expires", "reason", "codec", "failed", "answer",
+    "digest",
+];
 
 /// A record's fields, as names and values.
 #[derive(Default)]
@@ -99,12 +110,6 @@ impl Fields {
         }
     }
 
-    /// Leaves out what a script fills in.
-    pub(super) fn without(mut self, names: &[&str]) -> Self {
-        self.0.retain(|(name, _)| !names.contains(name));
-        self
-    }
-
     /// Adds names and values, in turn, to a script's arguments.
     pub(super) fn append_to(self, args: &mut Vec<Vec<u8>>) {
         for (name, value) in self.0 {
@@ -114,39 +119,51 @@ impl Fields {
     }
 }
 
-/// The fields of a hash, by name.
-pub(super) struct Hash(HashMap<Vec<u8>, Vec<u8>>);
+/// The fields of a hash, in the order of [`ALL`].
+pub(super) struct Hash {
+    values: [Option<Vec<u8>>; ALL.len()],
+    is_empty: bool,
+}
 
 impl Hash {
     /// Takes names and values in turn.
     pub(super) fn of_flat(flat: Vec<Vec<u8>>) -> Self {
-        let mut fields = HashMap::new();
+        let mut hash = Self::empty();
         let mut flat = flat.into_iter();
         while let (Some(name), Some(value)) = (flat.next(), flat.next()) {
-            fields.insert(name, value);
+            hash.put(&name, value);
         }
-        Self(fields)
+        hash
     }
 
-    /// Takes the values of [`WITHOUT_ANSWER`].
-    pub(super) fn without_answer(values: Vec<Option<Vec<u8>>>) -> Self {
-        Self::named(&WITHOUT_ANSWER, values)
+    /// Takes the values of fields, none of one that is not there.
+    pub(super) fn named(names: &[&str], values: Vec<Option<Vec<u8>>>) -> Self {
+        let mut hash = Self::empty();
+        for (name, value) in names.iter().zip(values) {
+            if let Some(value) = value {
+                hash.put(name.as_bytes(), value);
+            }
+        }
+        hash
     }
 
-    /// Takes the values of [`STANDING`].
-    pub(super) fn of_standing(values: Vec<Option<Vec<u8>>>) -> Self {
-        Self::named(&STANDING, values)
+    fn empty() -> Self {
+        Self {
+            values: [const { None }; ALL.len()],
+            is_empty: true,
+        }
     }
 
-    fn named(names: &[&str], values: Vec<Option<Vec<u8>>>) -> Self {
-        let named = names.iter().zip(values);
-        let present = named.filter_map(|(name, value)| Some((name.as_bytes().to_vec(), value?)));
-        Self(present.collect())
+    fn put(&mut self, name: &[u8], value: Vec<u8>) {
+        self.is_empty = false;
+        if let Some(at) = place(name) {
+            self.values[at] = Some(value);
+        }
     }
 
     /// Reads what says where the record stands, if there is one.
     pub(super) fn row(mut self) -> Result<Option<Row>, StoreError> {
-        if self.0.is_empty() {
+        if self.is_empty {
             return Ok(None);
         }
         Ok(Some(Row {
@@ -158,7 +175,7 @@ impl Hash {
 
     /// Reads the record, if there is one.
     pub(super) fn record(mut self, id: &RecordId) -> Result<Option<Record>, StoreError> {
-        if self.0.is_empty() {
+        if self.is_empty {
             return Ok(None);
         }
         let state = State::from_code(self.number("state")?).ok_or_else(|| damaged("state"))?;
@@ -191,6 +208,42 @@ impl Hash {
         }))
     }
 
+    /// Reads, of a finished record, what [`GLANCE`] names. The rest is nothing
+    /// that stands in the store: only what is told by these fields may be told.
+    pub(super) fn finished(mut self, id: &RecordId) -> Result<Option<Record>, StoreError> {
+        let state = self.some_number("state")?.and_then(State::from_code);
+        let Some(state @ (State::Completed | State::Tombstone)) = state else {
+            return Ok(None);
+        };
+        Ok(Some(Record {
+            id: *id,
+            operation: String::new(),
+            label: None,
+            scope: None,
+            fingerprint: Fingerprint::from_bytes(self.needed("fp")?),
+            elements: Vec::new(),
+            state,
+            fence: 0,
+            attempt: self.number("attempt")?,
+            claim: Claim::from_bytes([0; 16]),
+            takeovers: 0,
+            doubt: false,
+            lease_until_us: None,
+            started_us: 0,
+            finished_us: Some(self.number("finished")?),
+            expires_us: self.some_number("expires")?,
+            since_us: None,
+            not_before_us: None,
+            reason: self.some_number("reason")?,
+            answer: self.answer()?,
+            version_applied: None,
+            version_recorded: None,
+            version_running: None,
+            recorded_fingerprint: None,
+            parent: None,
+        }))
+    }
+
     fn answer(&mut self) -> Result<Option<Recorded>, StoreError> {
         let Some(bytes) = self.take("answer") else {
             return Ok(None);
@@ -208,7 +261,7 @@ impl Hash {
     }
 
     fn take(&mut self, name: &str) -> Option<Vec<u8>> {
-        self.0.remove(name.as_bytes())
+        place(name.as_bytes()).and_then(|at| self.values[at].take())
     }
 
     fn text(&mut self, name: &'static str) -> Result<Option<String>, StoreError> {
@@ -240,4 +293,8 @@ impl Hash {
     fn number<T: std::str::FromStr>(&mut self, name: &'static str) -> Result<T, StoreError> {
         self.some_number(name)?.ok_or_else(|| damaged(name))
     }
+}
+
+fn place(name: &[u8]) -> Option<usize> {
+    ALL.iter().position(|known| known.as_bytes() == name)
 }

@@ -15,7 +15,8 @@ use crate::store::tiered::{Front, Kind};
 #[async_trait]
 impl Front for RedisStore {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.run(&GET, &[self.shared.keys.front(key)], &[]).await
+        self.run(&GET, &[self.shared.keys.front(key)], &[""; 0])
+            .await
     }
 
     async fn fill(&self, key: &str, entry: &[u8], ttl: Duration) -> Result<(), StoreError> {

@@ -33,7 +33,9 @@ impl Keys {
 
     /// The index of a bucket's open records: in progress or unknown.
     pub(super) fn open(&self, bucket: u8) -> Vec<u8> {
-        format!("{}:open", self.bucket(bucket)).into_bytes()
+        let mut key = self.bucket(bucket, 5);
+        key.extend_from_slice(b":open");
+        key
     }
 
     pub(super) fn open_of(&self, id: &RecordId) -> Vec<u8> {
@@ -59,11 +61,32 @@ impl Keys {
 
     /// All digits of the id: its `Display` shows the first few.
     fn of(&self, what: &str, id: &RecordId) -> Vec<u8> {
-        format!("{}:{what}:{}", self.bucket(bucket_of(id)), id.to_hex()).into_bytes()
+        let mut key = self.bucket(bucket_of(id), 66 + what.len());
+        key.push(b':');
+        key.extend_from_slice(what.as_bytes());
+        key.push(b':');
+        push_hex(&mut key, id.as_bytes());
+        key
     }
 
-    fn bucket(&self, bucket: u8) -> String {
-        format!("{{{}:{bucket:02x}}}", self.prefix)
+    /// What a key begins with, and room for `more` bytes.
+    fn bucket(&self, bucket: u8, more: usize) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.prefix.len() + 5 + more);
+        key.push(b'{');
+        key.extend_from_slice(self.prefix.as_bytes());
+        key.push(b':');
+        push_hex(&mut key, &[bucket]);
+        key.push(b'}');
+        key
+    }
+}
+
+/// Keys are made at each call, and formatting every byte would be a tenth of it.
+fn push_hex(key: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        key.push(DIGITS[usize::from(byte >> 4)]);
+        key.push(DIGITS[usize::from(byte & 15)]);
     }
 }
 
@@ -85,6 +108,12 @@ mod tests {
         assert_ne!(keys.record(&first), keys.record(&second));
         let record = String::from_utf8(keys.record(&first)).unwrap();
         assert_eq!(record, format!("{{shop:eu:ab}}:r:{}", "ab".repeat(32)));
+        let every: [u8; 32] = std::array::from_fn(|at| u8::try_from(at * 8 + 7).unwrap());
+        let every = RecordId::from_bytes(every);
+        assert_eq!(
+            keys.steps(&every),
+            format!("{{shop:eu:07}}:s:{}", every.to_hex()).as_bytes()
+        );
         assert_eq!(keys.open_of(&first), b"{shop:eu:ab}:open");
         assert!(keys.audit(&first).starts_with(b"{shop:eu:ab}:a:abab"));
         assert_eq!(keys.meta(), b"{shop:eu}:meta");

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, RedisError, Value};
+use redis::{Client, Cmd, Pipeline, RedisError, Value};
 
-use super::connection::{CONNECT, RESPONSE, RETRIES, RETRY_MAX_MS, RETRY_MIN_MS};
-use super::error::is_replica;
+use super::connection::{CONNECT, RESPONSE, RETRIES, RETRY_MAX_MS, RETRY_MIN_MS, command};
+use super::error::{is_replica, is_unknown_script, store_error};
+use super::scripts::Script;
+use crate::error::StoreError;
 use crate::sync::{Arc, Mutex, lock};
 
 /// One socket for all callers, which the driver replaces when it breaks. When
@@ -42,13 +44,44 @@ impl Single {
     }
 
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        let (mut connection, mut waiting) = self.current()?;
-        let reply = command.query_async(&mut connection).await;
-        waiting.is_answered = !reply
-            .as_ref()
-            .is_err_and(|error| error.is_timeout() || is_replica(error));
-        drop(waiting);
-        reply
+        let (mut connection, waiting) = self.current()?;
+        waiting.end(command.query_async(&mut connection).await)
+    }
+
+    /// Runs a script behind commands that only look, in one trip: their replies,
+    /// of which each may be an error, and the script's. Other clients may come
+    /// between any two of them.
+    ///
+    /// There is no such thing on a cluster: while a slot moves, only the first
+    /// command of a trip is let in where it goes.
+    pub(super) async fn run_behind(
+        &self,
+        looks: impl Fn(&mut Pipeline),
+        script: &Script,
+        keys: &[Vec<u8>],
+        args: &[impl AsRef<[u8]>],
+    ) -> Result<(Vec<Value>, Value), StoreError> {
+        let all = |verb, text| {
+            let mut all = redis::pipe();
+            looks(&mut all);
+            all.add_command(command(verb, text, keys, args));
+            all
+        };
+        let mut replies = self.send_all(&all("EVALSHA", &script.digest)).await;
+        if replies.as_ref().is_err_and(is_unknown_script) {
+            replies = self.send_all(&all("EVAL", script.text)).await;
+        }
+        replies.map_err(|error| store_error(&error, false))
+    }
+
+    /// Sends several commands. What the last one came to is what all came to.
+    async fn send_all(&self, commands: &Pipeline) -> Result<(Vec<Value>, Value), RedisError> {
+        let (mut connection, waiting) = self.current()?;
+        let sent = connection.send_packed_commands(commands, 0, commands.len());
+        waiting.end(sent.await.and_then(|mut replies| {
+            let last = replies.pop().unwrap_or_default().extract_error()?;
+            Ok((replies, last))
+        }))
     }
 
     fn current(&self) -> Result<(ConnectionManager, Waiting), RedisError> {
@@ -82,6 +115,15 @@ struct Waiting {
     shared: Arc<Shared>,
     number: u64,
     is_answered: bool,
+}
+
+impl Waiting {
+    fn end<T>(mut self, reply: Result<T, RedisError>) -> Result<T, RedisError> {
+        self.is_answered = !reply
+            .as_ref()
+            .is_err_and(|error| error.is_timeout() || is_replica(error));
+        reply
+    }
 }
 
 impl Drop for Waiting {

@@ -40,13 +40,13 @@ impl RedisStore {
     ) -> Result<Vec<(RecordId, Standing)>, StoreError> {
         let keys: Vec<_> = ids.iter().map(|id| self.shared.keys.record(id)).collect();
         let mut args = self.time_args();
-        args.extend(STANDING.map(|name| name.as_bytes().to_vec()));
+        args.extend(STANDING.iter().map(|name| name.as_bytes().to_vec()));
         let (time, found): (String, Vec<Vec<Option<Vec<u8>>>>) =
             self.run(&scripts::LOOK, &keys, &args).await?;
         let now_us = time_us(&time)?;
         let mut stand = Vec::with_capacity(ids.len());
         for (id, values) in ids.iter().zip(found) {
-            let row = Hash::of_standing(values).row()?;
+            let row = Hash::named(STANDING, values).row()?;
             let standing = row.and_then(|row| Standing::of(&row, now_us, grace_us));
             stand.extend(standing.map(|standing| (*id, standing)));
         }

@@ -1,5 +1,5 @@
--- The end of an attempt in one trip: the transition of the same name. The time,
--- or nothing if the record is not this holder's to end.
+-- The end of an attempt in one trip: the transition of the same name. 1, or
+-- nothing if the record is not this holder's to end.
 --
 -- KEYS: the record, the open records of its bucket, its steps.
 -- ARGV: clock, id, claim, fence; the TTL, or nothing; for how many
@@ -27,10 +27,11 @@ redis.call('ZREM', KEYS[2], ARGV[2])
 redis.call('DEL', KEYS[3])
 redis.call('HDEL', KEYS[1], 'lease', 'expires', 'since', 'not_before', 'reason', 'codec', 'failed',
   'answer', 'digest', 'v_recorded', 'v_running', 'recorded_fp')
-redis.call('HSET', KEYS[1], 'finished', time, unpack(ARGV, 8))
 local expires = ARGV[5] ~= '' and plus(time, ARGV[5])
 if expires then
-  redis.call('HSET', KEYS[1], 'expires', expires)
+  redis.call('HSET', KEYS[1], 'finished', time, 'expires', expires, unpack(ARGV, 8))
+else
+  redis.call('HSET', KEYS[1], 'finished', time, unpack(ARGV, 8))
 end
 if running then
   redis.call('HSET', KEYS[1], 'v_recorded', running)
@@ -43,4 +44,4 @@ end
 if ARGV[6] ~= '' and not applied then
   redis.call('PEXPIRE', KEYS[1], ARGV[6])
 end
-return time
+return 1

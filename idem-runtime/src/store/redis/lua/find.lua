@@ -1,4 +1,4 @@
--- What stands there.
+-- What stands there: the time and the record.
 --
 -- KEYS: the record. ARGV: clock.
-return {now(ARGV[1]), false, redis.call('HGETALL', KEYS[1])}
+return {now(ARGV[1]), redis.call('HGETALL', KEYS[1])}

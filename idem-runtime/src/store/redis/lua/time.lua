@@ -10,9 +10,13 @@ local function now(clock)
   return clock
 end
 
--- The sum of two whole numbers that are not negative, in two halves; nothing if
--- it is more than 64 bits hold.
+-- The sum of two whole numbers that are not negative; nothing if it is more than
+-- 64 bits hold. What a number of Lua cannot hold is added in two halves.
 local function plus(a, b)
+  local sum = tonumber(a) + tonumber(b)
+  if sum < 9007199254740992 then
+    return string.format('%.0f', sum)
+  end
   local function halves(number)
     local digits = string.rep('0', 19 - #number) .. number
     return tonumber(string.sub(digits, 1, 10)), tonumber(string.sub(digits, 11))
@@ -25,9 +29,6 @@ local function plus(a, b)
   end
   if high > 9223372036 or (high == 9223372036 and low > 854775807) then
     return nil
-  end
-  if high == 0 then
-    return string.format('%.0f', low)
   end
   return string.format('%.0f%09.0f', high, low)
 end
