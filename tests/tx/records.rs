@@ -235,7 +235,12 @@ async fn an_unfinished_record_is_asked_about_like_others() {
         }
         for (name, answer) in [("a", 7), ("b", 42)] {
             let mut tx = world.begin().await;
-            let next = tx.place(&world.order(name, Act::Answer)).await;
+            let order = world.order(name, Act::Answer);
+            let mut next = tx.place(&order).await;
+            // The pass that came too late may be about to give back what it won.
+            while matches!(next, Err(Failure::Idem(Error::InProgress { .. }))) {
+                next = tx.place(&order).await;
+            }
             assert_eq!(next, Ok(answer), "{kind:?}");
             tx.commit().await;
         }
