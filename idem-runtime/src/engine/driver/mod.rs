@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
 pub(crate) use self::typed::ops;
+pub(crate) use self::within::tx_enter;
 pub use self::within::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
 use tracing::Instrument as _;
 

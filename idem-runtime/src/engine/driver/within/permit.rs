@@ -70,11 +70,22 @@ pub fn tx_reserve<'c, C, R>(
 where
     C: TxConnection,
 {
+    tx_enter(call, ops, within, conn, C::session)
+}
+
+/// As [`tx_reserve`], of a type that is known as a connection by what is given.
+pub(crate) fn tx_enter<'c, C, R>(
+    call: Call,
+    ops: Ops<R>,
+    within: Within,
+    conn: &'c mut C,
+    session: fn(&mut C) -> Session<'_>,
+) -> Pin<Box<impl Future<Output = ControlFlow<R, TxPermit<'c, C, R>>> + use<'c, C, R>>> {
     Box::pin(async move {
         let parent = context::current();
         let watch = Watch::begin(call.name());
         let entered = Arc::clone(&ops.0)
-            .enter_in(call, Arc::clone(&watch), within, conn.session())
+            .enter_in(call, Arc::clone(&watch), within, session(conn))
             .instrument(watch.span())
             .await;
         let attempt = match entered {
@@ -86,7 +97,7 @@ where
         };
         ControlFlow::Continue(TxPermit {
             conn,
-            session: C::session,
+            session,
             ops,
             run: TxRun {
                 attempt,
