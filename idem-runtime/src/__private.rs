@@ -96,3 +96,14 @@ pub fn movable<T: Movable + ?Sized>() {}
 /// Checks the same for a type that mentions a type parameter, where the
 /// compiler's own suggestion is the best one.
 pub fn sendable<T: Send + ?Sized>() {}
+
+/// Makes a driver, and is called by nobody.
+///
+/// For its sake the parts of a call that know nothing of its answer, and those of
+/// the codec that know [`Error`], are compiled with this crate. A crate with
+/// annotated functions takes them over, where its profile shares what is generic (as
+/// `dev` does); otherwise it would compile all of them again.
+#[must_use]
+pub fn built_here() -> Ops<Result<(), Error>> {
+    ops::<_, Json, _, _>(policy::Store, FromError)
+}
