@@ -4,8 +4,9 @@
 //!
 //! 1. A flight gives nobody the right to run a body. It may wait, share
 //!    recorded bytes, and end.
-//! 2. A flight is in the map exactly while its [`Lead`] lives. Both go under
-//!    the shard's lock, by identity, before followers are told.
+//! 2. A flight is in the map from when its [`Lead`] begins until that ends, or the
+//!    record is changed by hand. It goes under the shard's lock, by identity,
+//!    before followers are told.
 //! 3. However a lead ends (landed, dropped, panicked) its followers wake: with
 //!    the recorded answer, or to ask the store themselves. It ends once.
 //!
@@ -102,14 +103,14 @@ impl Flights {
         }
     }
 
-    fn shard(&self, key: &FlightKey) -> &Shard {
+    fn shard(&self, id: &RecordId) -> &Shard {
         // Ids are digests: any byte spreads evenly.
-        &self.shards[usize::from(key.id.as_bytes()[0]) % SHARDS]
+        &self.shards[usize::from(id.as_bytes()[0]) % SHARDS]
     }
 
     /// Joins the flight of this key, or starts one.
     pub(crate) fn join(self: &Arc<Self>, key: &FlightKey) -> Part {
-        let mut shard = lock(self.shard(key));
+        let mut shard = lock(self.shard(&key.id));
         if let Some(ByKey(flight)) = shard.get(key) {
             return Part::Follow(Follow {
                 flight: Arc::clone(flight),
@@ -127,6 +128,12 @@ impl Flights {
             flight,
             has_ended: false,
         })
+    }
+
+    /// Lets nobody else join the flights of a record. Whoever is in one already
+    /// gets what its lead finds.
+    pub(crate) fn close(&self, id: &RecordId) {
+        lock(self.shard(id)).retain(|ByKey(flight)| flight.key.id != *id);
     }
 
     /// Returns how many flights there are.
@@ -152,7 +159,7 @@ impl Lead {
 
     fn leave(&self) {
         let key = &self.flight.key;
-        let mut shard = lock(self.flights.shard(key));
+        let mut shard = lock(self.flights.shard(&key.id));
         // By identity: an old lead must not end a newer flight.
         if let Some(ByKey(flight)) = shard.get(key)
             && Arc::ptr_eq(flight, &self.flight)

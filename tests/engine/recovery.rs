@@ -8,8 +8,9 @@ use idem::testing::ManualClock;
 use idem::{
     Disposition, Engine, Error, How, OnUnknown, Recovered, UnknownReason, idempotent, observe,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
+use crate::faulty::{Fault, Faulty};
 use crate::{Runs, idle, until};
 
 /// The outside world: what a probe finds, and how often it was asked.
@@ -238,11 +239,14 @@ async fn a_caller_that_takes_over_and_leaves_before_its_probe_was_polled_leaves_
     let before = store.record(&record).unwrap();
 
     // Reserved in its own task and never polled again: dropped before the probe.
-    let engine = crate::engine(store.clone()).await;
+    let reply = Arc::new(Notify::new());
+    let held = Faulty::behind(store.clone()).on_reserve([Fault::HoldReply(Arc::clone(&reply))]);
+    let engine = crate::engine(held).await;
     let mut call = Box::pin(recover_here(engine.clone(), &world, 1));
     let waker = std::task::Waker::noop();
     let mut context = std::task::Context::from_waker(waker);
     assert!(call.as_mut().poll(&mut context).is_pending());
+    reply.notify_one();
     until(|| engine.stats().attempts != 0).await;
     drop(call);
     until(|| store.record(&record).unwrap().state == idem::record::State::Unknown).await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::task::{Context, Poll, Waker};
 
 use idem::{Engine, Error, How, TombstoneReason, idempotent};
 use serde::de::DeserializeOwned;
@@ -368,4 +369,24 @@ async fn floats_are_replayed_bit_by_bit() {
             .find(|(sent, back)| sent.to_bits() != back.to_bits());
         assert_eq!(differ, None);
     }
+}
+
+tokio::task_local! {
+    static CALLER: ();
+}
+
+/// However quick the store is, the body has a task of its own, in which nothing of
+/// the caller's is seen that would be missing once the caller has gone. A replay
+/// needs no task at all, and so nobody to wake the caller.
+#[tokio::test]
+async fn no_body_runs_in_its_callers_task_and_a_replay_at_hand_is_there_at_once() {
+    let engine = memory().await;
+    let call = || {
+        let call = engine.call("replay.task", &1, DAY);
+        call.run(async { Ok::<_, Error>(CALLER.try_with(|()| ()).is_ok()) })
+    };
+    assert_eq!(CALLER.scope((), call()).await, Ok(false));
+    let mut again = std::pin::pin!(call());
+    let mut context = Context::from_waker(Waker::noop());
+    assert_eq!(again.as_mut().poll(&mut context), Poll::Ready(Ok(false)));
 }

@@ -1,12 +1,14 @@
 //! Callers of one key in one process share a trip to the store, and nobody is
 //! stranded when the one that leads goes away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use idem::admin::Settled;
 use idem::{Engine, Error, How, OnInProgress, Stats, observe};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use crate::faulty::Faulty;
+use crate::faulty::{Fault, Faulty};
 use crate::{DAY, Runs, engine, idle, until};
 
 type Answer = Result<usize, Error>;
@@ -46,6 +48,35 @@ async fn sixty_four_callers_make_one_run_and_two_store_operations() {
     assert_eq!(coalesced, 63);
     assert_eq!(runs.count(), 1);
     assert_eq!((store.reserves(), store.ends()), (1, 1));
+    idle(&engine).await;
+    assert_eq!(engine.stats(), Stats::default());
+}
+
+/// A lead that has the answer in hand does not pass it on to who begins after it was
+/// forgotten.
+#[tokio::test]
+async fn a_call_that_begins_after_a_forget_joins_no_flight_from_before() {
+    let reply = Arc::new(Notify::new());
+    let store = Faulty::default();
+    let runs = Runs::default();
+    let call = |engine: &Engine| {
+        let runs = runs.clone();
+        let call = engine.call("flight.forgotten", &1, DAY);
+        observe(call.run(async move { Ok::<_, Error>(runs.add()) }))
+    };
+    let (first, _) = call(&engine(store.clone()).await).await;
+    assert_eq!(first, Ok(1));
+    let held = store.on_reserve([Fault::HoldReply(Arc::clone(&reply))]);
+    let engine = engine(held.clone()).await;
+    let lead = tokio::spawn(call(&engine));
+    until(|| held.reserves() == 2).await;
+
+    let record = engine.record("flight.forgotten").key(&1);
+    let forgotten = record.forget("ada", "a test").await;
+    assert_eq!(forgotten, Ok(Settled::Done));
+    assert_eq!(call(&engine).await.0, Ok(2), "it asks, and runs");
+    reply.notify_one();
+    assert_eq!(lead.await.unwrap().0, Ok(1), "it was told before");
     idle(&engine).await;
     assert_eq!(engine.stats(), Stats::default());
 }
@@ -105,8 +136,7 @@ fn engine_is_up() -> bool {
 
 #[tokio::test]
 async fn when_the_leader_is_dropped_before_it_runs_a_follower_takes_its_place() {
-    use crate::faulty::Fault;
-    let held = std::sync::Arc::new(tokio::sync::Notify::new());
+    let held = Arc::new(Notify::new());
     let store = Faulty::default().on_reserve([Fault::HoldUntil(held.clone())]);
     let engine = engine(store).await;
     let runs = Runs::default();

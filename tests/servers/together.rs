@@ -84,6 +84,12 @@ fn end(key: u8, claim: u8, fence: i64) -> Complete {
 
 type Asked<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
+/// Goes on by itself: the first ones are sent by who asks for them.
+fn by_itself<T: Send + 'static>(asked: Asked<T>) -> Asked<T> {
+    let task = tokio::spawn(asked);
+    Box::pin(async { task.await.unwrap() })
+}
+
 async fn all_win(asked: impl IntoIterator<Item = Asked<Reserved>>) {
     for asked in asked {
         assert!(matches!(asked.await, Ok(Reserved::Won(_))));
@@ -175,7 +181,7 @@ impl Scene {
         self.proxy.plan(None);
         let mut full = Vec::new();
         for key in 100..100 + LANES {
-            full.push(self.reserve(request(key, 1)).await);
+            full.push(by_itself(self.reserve(request(key, 1)).await));
             // One after the other, or they would go together.
             self.under_way(key - 99).await;
         }
@@ -194,7 +200,7 @@ impl Scene {
         self.proxy.plan(None);
         let mut full = Vec::new();
         for (number, request) in (1..).zip(ends) {
-            full.push(self.end(request).await);
+            full.push(by_itself(self.end(request).await));
             self.under_way(number).await;
         }
         full

@@ -12,6 +12,8 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod at_hand;
+#[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod corrupt;

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::entry::Entry;
+use super::entry::Entries;
 use super::error::{CanonicalError, Failure};
 use super::serializer::Writer;
-use super::{Encoded, Missing, MissingKind};
+use super::{Missing, MissingKind};
 
 /// Arrays, objects, `Some` and newtypes around one value, at most.
 pub(crate) const MAX_DEPTH: usize = 128;
@@ -34,11 +34,11 @@ impl Shape {
         }
     }
 
-    /// The shape of an object whose only entry is `name`, with this value.
+    /// The shape of an object whose only entry has this value.
     #[inline]
-    pub(crate) fn under(self, name: &[u8]) -> Self {
+    pub(crate) fn under(self, is_some: bool) -> Self {
         Self {
-            nullish: self.nullish && name == b"Some",
+            nullish: self.nullish && is_some,
             missing: None,
         }
     }
@@ -49,10 +49,9 @@ impl Shape {
 #[derive(Debug)]
 pub(crate) struct Encoder {
     pub(crate) out: Vec<u8>,
-    /// The entries of all open objects; each object owns the tail.
-    pub(crate) entries: Vec<Entry>,
-    /// The map keys of all open objects, unescaped.
-    pub(crate) keys: Vec<u8>,
+    pub(crate) entries: Entries,
+    /// A map key that is being written, unescaped.
+    pub(crate) key: Vec<u8>,
     /// Whether the ranges of the elements are wanted.
     pub(crate) wants_parts: bool,
     pub(crate) parts: Option<Vec<Range<usize>>>,
@@ -63,11 +62,11 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     #[inline]
-    pub(crate) fn new(wants_parts: bool) -> Self {
+    pub(crate) fn new(out: Vec<u8>, wants_parts: bool) -> Self {
         Self {
-            out: Vec::with_capacity(256),
-            entries: Vec::new(),
-            keys: Vec::new(),
+            out,
+            entries: Entries::default(),
+            key: Vec::new(),
             wants_parts,
             parts: None,
             missing: None,
@@ -75,26 +74,17 @@ impl Encoder {
         }
     }
 
-    pub(crate) fn encode<T>(mut self, value: &T) -> Result<Encoded, CanonicalError>
+    pub(crate) fn encode<T>(&mut self, value: &T) -> Result<(), CanonicalError>
     where
         T: Serialize + ?Sized,
     {
-        let shape = value.serialize(Writer::top(&mut self))?;
+        let shape = value.serialize(Writer::top(self))?;
         if let Some(kind) = shape.missing {
             self.missing = Some(Missing::Whole(kind));
         }
-        self.finish()
-    }
-
-    #[inline]
-    pub(crate) fn finish(self) -> Result<Encoded, CanonicalError> {
         match self.swallowed {
             Some(reason) => Err(Failure::new(reason).into()),
-            None => Ok(Encoded {
-                bytes: self.out,
-                parts: self.parts,
-                missing: self.missing,
-            }),
+            None => Ok(()),
         }
     }
 

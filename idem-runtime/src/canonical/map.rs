@@ -5,29 +5,32 @@ use std::cmp::Ordering;
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, SerializeStructVariant};
 
 use super::encoder::{Encoder, Shape};
-use super::entry::{Entry, Name};
+use super::entry;
 use super::error::{Failure, Step};
 use super::serializer::Writer;
+use super::sort::sort;
 use super::{key, number, text};
 
 const REPEATED: &str = "two entries of one object have the same key";
 const UNPAIRED: &str = "a `Serialize` implementation wrote a map key or value without the other";
 
-/// An object whose `{` is written.
+/// An object. Each entry begins with a comma; that of the first one becomes the
+/// `{` when all are in order.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     encoder: &'a mut Encoder,
     /// The depth of the values.
     depth: usize,
     variant: Option<&'static str>,
-    /// Where this object's part of each buffer begins.
+    /// Where this object's part of the output and of the entries begins.
     body: usize,
     entries: usize,
-    keys: usize,
     is_sorted: bool,
-    /// A map key that waits for its value, and where it begins.
-    pending: Option<(Name, usize)>,
-    /// The shape of the newest value.
+    /// A map key that waits for its value: its rank, and where it begins.
+    pending: Option<(u64, usize)>,
+    /// The rank of the newest entry, where it begins, and the shape of its value.
+    rank: u64,
+    start: usize,
     last: Shape,
 }
 
@@ -38,80 +41,77 @@ impl<'a> Object<'a> {
         depth: usize,
         variant: Option<&'static str>,
     ) -> Self {
-        encoder.out.push(b'{');
-        if encoder.entries.capacity() == 0 {
-            encoder.entries.reserve(16);
-        }
         Self {
             body: encoder.out.len(),
             entries: encoder.entries.len(),
-            keys: encoder.keys.len(),
             encoder,
             depth,
             variant,
             is_sorted: true,
             pending: None,
+            rank: 0,
+            start: 0,
             last: Shape::default(),
         }
     }
 
-    #[inline]
+    // With the name known, writing it is one step.
+    #[inline(always)]
     fn field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
     {
-        let start = self.begin_entry();
-        text::write(&mut self.encoder.out, name.as_bytes());
-        self.value(Name::Field(name), start, Step::Name(name), value)
+        let start = self.encoder.out.len();
+        text::write_name(&mut self.encoder.out, b',', name);
+        let rank = entry::rank(name.as_bytes());
+        self.value(rank, start, Step::Name(name), value)
     }
 
     fn key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failure> {
         if self.pending.is_some() {
             return Err(self.fail(Failure::new(UNPAIRED), None));
         }
-        let start = self.begin_entry();
-        let from = self.encoder.keys.len();
-        if let Err(failure) = key::write(&mut self.encoder.keys, key) {
+        let Encoder { out, key: text, .. } = &mut *self.encoder;
+        text.clear();
+        if let Err(failure) = key::write(text, key) {
             return Err(self.fail(failure, None));
         }
-        let range = from..self.encoder.keys.len();
-        text::write(&mut self.encoder.out, &self.encoder.keys[range.clone()]);
-        self.pending = Some((Name::Key(range), start));
+        self.pending = Some((entry::rank(text), out.len()));
+        out.push(b',');
+        text::write(out, text);
+        out.push(b':');
         Ok(())
     }
 
     #[inline]
-    fn begin_entry(&mut self) -> usize {
-        if self.encoder.out.len() > self.body {
-            self.encoder.out.push(b',');
-        }
-        self.encoder.out.len()
-    }
-
-    #[inline]
-    fn value<T>(&mut self, name: Name, start: usize, step: Step, value: &T) -> Result<(), Failure>
+    fn value<T>(&mut self, rank: u64, start: usize, step: Step, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
     {
-        self.encoder.out.push(b':');
         match value.serialize(Writer::inner(self.encoder, self.depth)) {
             Ok(shape) => self.last = shape,
             Err(failure) => return Err(self.fail(failure, Some(step))),
         }
-        let Encoder {
-            out, entries, keys, ..
-        } = &mut *self.encoder;
-        let entry = Entry::new(name, start..out.len(), keys);
-        if self.is_sorted
-            && let Some(before) = entries[self.entries..].last()
-        {
-            match before.compare(&entry, keys) {
-                Ordering::Less => {}
-                Ordering::Greater => self.is_sorted = false,
-                Ordering::Equal => return Err(self.fail(Failure::new(REPEATED), None)),
-            }
+        let Encoder { out, entries, .. } = &mut *self.encoder;
+        let end = out.len();
+        entries.push(rank, start, end);
+        let before = (self.rank, self.start);
+        (self.rank, self.start) = (rank, start);
+        if rank > before.0 || !self.is_sorted || start == self.body {
+            return Ok(());
         }
-        entries.push(entry);
+        self.look_back(before)
+    }
+
+    /// Looks at two entries of which the first bytes do not say that they are
+    /// in order.
+    fn look_back(&mut self, (rank, start): (u64, usize)) -> Result<(), Failure> {
+        let out = &self.encoder.out;
+        match entry::compare((rank, start), (self.rank, self.start), out) {
+            Ordering::Less => {}
+            Ordering::Greater => self.is_sorted = false,
+            Ordering::Equal => return Err(self.fail(Failure::new(REPEATED), None)),
+        }
         Ok(())
     }
 
@@ -125,53 +125,30 @@ impl<'a> Object<'a> {
     }
 
     #[inline]
-    fn close(mut self) -> Result<Shape, Failure> {
+    fn close(&mut self) -> Result<Shape, Failure> {
         if self.pending.is_some() {
             return Err(self.fail(Failure::new(UNPAIRED), None));
         }
-        if !self.is_sorted
-            && let Err(failure) = self.sort()
-        {
-            return Err(self.fail(failure, None));
+        let Encoder { out, entries, .. } = &mut *self.encoder;
+        if !self.is_sorted && !sort(out, entries.from(self.entries), self.body) {
+            return Err(self.fail(Failure::new(REPEATED), None));
         }
         let mut shape = Shape::default();
-        if let [only] = &self.encoder.entries[self.entries..] {
-            shape = self.last.under(only.name.bytes(&self.encoder.keys));
+        // Of an empty object the shape of the value is that of nothing.
+        if self.start == self.body {
+            shape = self.last.under(out[self.body..].starts_with(b",\"Some\":"));
         }
-        self.encoder.entries.truncate(self.entries);
-        self.encoder.keys.truncate(self.keys);
-        self.encoder.out.push(b'}');
+        entries.truncate(self.entries);
+        match out.get_mut(self.body) {
+            Some(comma) => *comma = b'{',
+            None => out.push(b'{'),
+        }
+        out.push(b'}');
         if let Some(variant) = self.variant {
-            self.encoder.out.push(b'}');
-            shape = shape.under(variant.as_bytes());
+            out.push(b'}');
+            shape = shape.under(variant == "Some");
         }
         Ok(shape)
-    }
-
-    /// Puts the entries in order: first behind the body, then over it.
-    fn sort(&mut self) -> Result<(), Failure> {
-        let Encoder {
-            out, entries, keys, ..
-        } = &mut *self.encoder;
-        let own = &mut entries[self.entries..];
-        own.sort_unstable_by(|a, b| a.compare(b, keys));
-        if own
-            .windows(2)
-            .any(|pair| pair[0].compare(&pair[1], keys).is_eq())
-        {
-            return Err(Failure::new(REPEATED));
-        }
-        let end = out.len();
-        out.reserve(end - self.body);
-        for entry in own {
-            if out.len() > end {
-                out.push(b',');
-            }
-            out.extend_from_within(entry.span.clone());
-        }
-        out.copy_within(end.., self.body);
-        out.truncate(end);
-        Ok(())
     }
 }
 
@@ -185,12 +162,13 @@ impl SerializeMap for Object<'_> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         match self.pending.take() {
-            Some((name, start)) => self.value(name, start, Step::Entry, value),
+            Some((rank, start)) => self.value(rank, start, Step::Entry, value),
             None => Err(self.fail(Failure::new(UNPAIRED), None)),
         }
     }
 
-    fn end(self) -> Result<Shape, Failure> {
+    #[inline]
+    fn end(mut self) -> Result<Shape, Failure> {
         self.close()
     }
 }
@@ -199,6 +177,7 @@ impl SerializeStructVariant for Object<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline(always)]
     fn serialize_field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
@@ -206,7 +185,8 @@ impl SerializeStructVariant for Object<'_> {
         self.field(name, value)
     }
 
-    fn end(self) -> Result<Shape, Failure> {
+    #[inline]
+    fn end(mut self) -> Result<Shape, Failure> {
         self.close()
     }
 }
@@ -225,6 +205,7 @@ impl SerializeStruct for Fields<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline(always)]
     fn serialize_field<T>(&mut self, name: &'static str, value: &T) -> Result<(), Failure>
     where
         T: Serialize + ?Sized,
@@ -243,8 +224,9 @@ impl SerializeStruct for Fields<'_> {
         }
     }
 
-    fn end(self) -> Result<Shape, Failure> {
-        match self {
+    #[inline]
+    fn end(mut self) -> Result<Shape, Failure> {
+        match &mut self {
             Self::Object(object) => object.close(),
             Self::Number {
                 is_written: true, ..
@@ -258,12 +240,11 @@ fn write_number<T>(encoder: &mut Encoder, value: &T) -> Result<(), Failure>
 where
     T: Serialize + ?Sized,
 {
-    let from = encoder.keys.len();
-    let number = key::write(&mut encoder.keys, value)
+    let Encoder { out, key, .. } = encoder;
+    key.clear();
+    let number = key::write(key, value)
         .ok()
-        .and_then(|()| std::str::from_utf8(&encoder.keys[from..]).ok())
+        .and_then(|()| std::str::from_utf8(key).ok())
         .ok_or_else(|| Failure::new(number::NOT_A_NUMBER))?;
-    number::write_text(&mut encoder.out, number)?;
-    encoder.keys.truncate(from);
-    Ok(())
+    number::write_text(out, number)
 }

@@ -61,6 +61,7 @@ mod number;
 mod optional;
 mod sequence;
 mod serializer;
+mod sort;
 mod text;
 
 use std::fmt;
@@ -73,6 +74,9 @@ pub use optional::{Optional, optional};
 
 use encoder::Encoder;
 
+/// The room that an output begins with: more than most values need.
+const START: usize = 256;
+
 /// Writes `value` as canonical JSON.
 ///
 /// # Errors
@@ -80,7 +84,9 @@ use encoder::Encoder;
 /// If the value has no canonical form (rule 5 of the [module](self)), or its
 /// `Serialize` implementation fails.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
-    Ok(Encoder::new(false).encode(value)?.bytes)
+    let mut encoder = Encoder::new(Vec::with_capacity(START), false);
+    encoder.encode(value)?;
+    Ok(encoder.out)
 }
 
 /// Writes `value` as canonical JSON, and says what a key has to know about it.
@@ -89,7 +95,25 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalErro
 ///
 /// As [`to_vec`]. A value that is [`missing`](Encoded::missing) is no error here.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Encoded, CanonicalError> {
-    Encoder::new(true).encode(value)
+    let mut encoder = Encoder::new(Vec::with_capacity(START), true);
+    encoder.encode(value)?;
+    Ok(Encoded {
+        bytes: encoder.out,
+        parts: encoder.parts,
+        missing: encoder.missing,
+    })
+}
+
+/// Writes `value` behind what is in `out`, and says what is missing from it. If
+/// it has no canonical form, what it left there is of no use.
+pub(crate) fn append<T>(out: &mut Vec<u8>, value: &T) -> Result<Option<Missing>, CanonicalError>
+where
+    T: Serialize + ?Sized,
+{
+    let mut encoder = Encoder::new(std::mem::take(out), false);
+    let done = encoder.encode(value);
+    *out = encoder.out;
+    done.map(|()| encoder.missing)
 }
 
 /// A value as canonical JSON; made by [`encode`].

@@ -6,17 +6,47 @@ const NOT_FINITE: &str = "NaN and infinities have no canonical form";
 const TOO_LONG: &str = "an integer of more than 128 bits";
 pub(crate) const NOT_A_NUMBER: &str = "a `serde_json::Number` whose text is no number";
 
-/// 2^64 has twenty digits.
-const DIGITS: usize = 20;
-/// The largest power of ten in a `u64`, and its exponent.
+/// The largest power of ten in a `u64`.
 const CHUNK: u128 = 10_000_000_000_000_000_000;
-const CHUNK_DIGITS: usize = 19;
+/// As many digits as are made in one step.
+const EIGHT: u64 = 100_000_000;
+const ZEROS: u64 = u64::MAX / 0xff * 0x30;
 
 #[inline]
 pub(crate) fn write_u64(out: &mut Vec<u8>, value: u64) {
-    let mut text = [b'0'; DIGITS];
-    let start = fill(&mut text, value);
-    out.extend_from_slice(&text[start..]);
+    if value < EIGHT {
+        let digits = digits(value);
+        // The last one always stands.
+        let absent = digits.trailing_zeros().min(56) / 8;
+        write_word(out, (digits | ZEROS) >> (8 * absent), 8 - absent);
+    } else {
+        write_u64_long(out, value);
+    }
+}
+
+fn write_u64_long(out: &mut Vec<u8>, value: u64) {
+    write_u64(out, value / EIGHT);
+    write_word(out, digits(value % EIGHT) | ZEROS, 8);
+}
+
+/// Writes the first bytes of `word` in one step: a copy of a length that is
+/// only known at run time takes several.
+#[inline]
+fn write_word(out: &mut Vec<u8>, word: u64, length: u32) {
+    let absent = 8 - usize::try_from(length).unwrap_or(8);
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(out.len() - absent);
+}
+
+/// The eight digits of a number that has no more, the first one the lowest
+/// byte. All pairs, then all digits, are divided at once, by multiplication.
+#[inline]
+fn digits(value: u64) -> u64 {
+    let fours = (value / 10_000) | (value % 10_000) << 32;
+    let hundreds = ((fours * 5_243) >> 19) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | (pairs - 10 * tens) << 8
 }
 
 #[inline]
@@ -32,10 +62,12 @@ pub(crate) fn write_u128(out: &mut Vec<u8>, value: u128) {
         return write_u64(out, small);
     }
     write_u128(out, value / CHUNK);
-    let mut text = [b'0'; DIGITS];
-    // The remainder is below 10^19, so it fits.
-    fill(&mut text, u64::try_from(value % CHUNK).unwrap_or(0));
-    out.extend_from_slice(&text[DIGITS - CHUNK_DIGITS..]);
+    // The remainder is below 10^19: three digits, and twice eight.
+    let rest = u64::try_from(value % CHUNK).unwrap_or(0);
+    let [first, second] = [rest / EIGHT / EIGHT, rest / EIGHT % EIGHT];
+    write_word(out, (digits(first) | ZEROS) >> (8 * 5), 3);
+    write_word(out, digits(second) | ZEROS, 8);
+    write_word(out, digits(rest % EIGHT) | ZEROS, 8);
 }
 
 pub(crate) fn write_i128(out: &mut Vec<u8>, value: i128) {
@@ -43,19 +75,6 @@ pub(crate) fn write_i128(out: &mut Vec<u8>, value: i128) {
         out.push(b'-');
     }
     write_u128(out, value.unsigned_abs());
-}
-
-/// Writes the digits at the end of `text`, and returns where they begin.
-fn fill(text: &mut [u8; DIGITS], mut value: u64) -> usize {
-    let mut at = DIGITS;
-    loop {
-        at -= 1;
-        text[at] = b'0' + u8::try_from(value % 10).unwrap_or(0);
-        value /= 10;
-        if value == 0 {
-            return at;
-        }
-    }
 }
 
 #[inline]
@@ -111,6 +130,35 @@ mod tests {
         }
         for value in [i128::MIN, -1, 0, i128::MAX] {
             assert_eq!(written(|out| write_i128(out, value)), value.to_string());
+        }
+    }
+
+    #[test]
+    fn every_number_of_few_digits_is_written_as_it_is() {
+        let mut out = Vec::new();
+        // All of four digits, in both halves, with and without what is before.
+        for value in 0..10_000 {
+            for value in [
+                value,
+                value * 10_000 + 1,
+                (value << 32) + value,
+                value * EIGHT,
+            ] {
+                out.clear();
+                write_u64(&mut out, value);
+                assert_eq!(out, value.to_string().as_bytes());
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_number_is_written_as_it_is(value: u128, bits in 0..128_u32) {
+            let value = value >> bits;
+            assert_eq!(written(|out| write_u128(out, value)), value.to_string());
+            if let Ok(value) = u64::try_from(value) {
+                assert_eq!(written(|out| write_u64(out, value)), value.to_string());
+            }
         }
     }
 

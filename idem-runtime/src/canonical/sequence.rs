@@ -11,13 +11,16 @@ use super::encoder::{Encoder, Shape};
 use super::error::{Failure, Step};
 use super::serializer::Writer;
 
-/// An array whose `[` is written.
+/// An array. Each element has a comma in front; that of the first one becomes
+/// the `[` at the end.
 #[derive(Debug)]
 pub(crate) struct Array<'a> {
     pub(crate) encoder: &'a mut Encoder,
     /// The depth of the elements.
     pub(crate) depth: usize,
     pub(crate) count: usize,
+    /// Where this array begins in the output.
+    pub(crate) body: usize,
     /// The variant whose content this is, inside an object of its own.
     pub(crate) variant: Option<&'static str>,
     /// Whether this is the tuple that the caller passed.
@@ -28,9 +31,7 @@ pub(crate) struct Array<'a> {
 impl Array<'_> {
     #[inline]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
-        if self.count > 0 {
-            self.encoder.out.push(b',');
-        }
+        self.encoder.out.push(b',');
         let start = self.encoder.out.len();
         match value.serialize(Writer::inner(self.encoder, self.depth)) {
             Ok(shape) if self.is_top_tuple => self.note_top_element(start, shape),
@@ -61,7 +62,12 @@ impl Array<'_> {
 
     #[inline]
     fn close(self) -> Shape {
-        self.encoder.out.push(b']');
+        let out = &mut self.encoder.out;
+        match out.get_mut(self.body) {
+            Some(comma) => *comma = b'[',
+            None => out.push(b'['),
+        }
+        out.push(b']');
         if self.variant.is_some() {
             self.encoder.out.push(b'}');
         }
@@ -76,10 +82,12 @@ impl SerializeSeq for Array<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }
@@ -89,10 +97,12 @@ impl SerializeTuple for Array<'_> {
     type Ok = Shape;
     type Error = Failure;
 
+    #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }
@@ -106,6 +116,7 @@ impl SerializeTupleStruct for Array<'_> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }
@@ -119,6 +130,7 @@ impl SerializeTupleVariant for Array<'_> {
         self.element(value)
     }
 
+    #[inline]
     fn end(self) -> Result<Shape, Failure> {
         Ok(self.close())
     }
@@ -126,7 +138,7 @@ impl SerializeTupleVariant for Array<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{encode, optional};
+    use super::super::{append, encode, optional};
 
     #[test]
     fn elements_encoded_one_by_one_and_joined_are_the_tuple() {
@@ -147,6 +159,19 @@ mod tests {
             encode(" ").unwrap(),
         ];
         let joined = one_by_one.map(|element| element.bytes).join(&b',');
+        let mut appended = Vec::new();
+        append(&mut appended, "a").unwrap();
+        appended.push(b',');
+        append(&mut appended, &line).unwrap();
+        appended.push(b',');
+        append(&mut appended, &some).unwrap();
+        appended.push(b',');
+        append(&mut appended, &floats).unwrap();
+        appended.push(b',');
+        append(&mut appended, &none).unwrap();
+        appended.push(b',');
+        append(&mut appended, " ").unwrap();
+        assert_eq!(appended, joined);
 
         let whole = encode(&("a", &line, some, floats, none, " ")).unwrap();
         assert_eq!(whole.bytes, [b"[", joined.as_slice(), b"]"].concat());

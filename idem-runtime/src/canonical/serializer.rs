@@ -58,8 +58,8 @@ impl<'a> Writer<'a> {
     #[inline]
     fn array(mut self, is_tuple: bool) -> Result<Array<'a>, Failure> {
         self.depth = self.deeper()?;
-        self.encoder.out.push(b'[');
         Ok(Array {
+            body: self.encoder.out.len(),
             encoder: self.encoder,
             depth: self.depth,
             count: 0,
@@ -78,9 +78,7 @@ impl<'a> Writer<'a> {
     /// Opens the object of an enum's variant; the content follows.
     fn variant(self, variant: &'static str) -> Result<Self, Failure> {
         let depth = self.deeper()?;
-        self.encoder.out.push(b'{');
-        text::write(&mut self.encoder.out, variant.as_bytes());
-        self.encoder.out.push(b':');
+        text::write_name(&mut self.encoder.out, b'{', variant);
         Ok(Self::inner(self.encoder, depth))
     }
 
@@ -127,7 +125,11 @@ impl<'a> Serializer for Writer<'a> {
 
     #[inline]
     fn serialize_bool(self, value: bool) -> Result<Shape, Failure> {
-        Ok(self.literal(if value { "true" } else { "false" }))
+        Ok(if value {
+            self.literal("true")
+        } else {
+            self.literal("false")
+        })
     }
 
     fn serialize_f32(self, value: f32) -> Result<Shape, Failure> {
@@ -201,7 +203,7 @@ impl<'a> Serializer for Writer<'a> {
         }
         encoder.out.splice(start..start, *b"{\"Some\":");
         encoder.out.push(b'}');
-        Ok(shape.under(b"Some"))
+        Ok(shape.under(true))
     }
 
     fn serialize_newtype_struct<T>(
@@ -252,7 +254,7 @@ impl<'a> Serializer for Writer<'a> {
             .serialize(Writer::inner(encoder, depth))
             .map_err(|failure| failure.within(Step::Name(variant)))?;
         encoder.out.push(b'}');
-        Ok(shape.under(variant.as_bytes()))
+        Ok(shape.under(variant == "Some"))
     }
 
     #[inline]

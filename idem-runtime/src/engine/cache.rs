@@ -29,7 +29,7 @@ use super::Inner;
 use crate::clock::{Clock, from_micros, micros};
 use crate::error::Error;
 use crate::identity::{Fingerprint, RecordId};
-use crate::singleflight::{FlightKey, Landed};
+use crate::singleflight::{FlightKey, Flights, Landed};
 use crate::sync::{Arc, Mutex, lock};
 
 /// How many bytes a cache may have.
@@ -118,11 +118,9 @@ pub(crate) struct Asked {
     unix_us: i64,
 }
 
-/// A change of a record by hand, from before the store is asked for it until
-/// after its reply.
+/// A change of a record by hand that is under way.
 #[derive(Debug)]
-#[must_use = "the change is over when it is dropped"]
-pub(crate) struct Changing<'a> {
+struct Changing<'a> {
     cache: &'a Cache,
     id: RecordId,
 }
@@ -264,8 +262,29 @@ impl Inner {
     }
 
     /// Begins a change of a record by hand: no answer of it is here until the
-    /// store has said how it ended.
-    pub(crate) fn changing(&self, id: &RecordId) -> Option<Changing<'_>> {
-        self.cache.as_ref().map(|cache| cache.changing(id))
+    /// store has said how it ended, and no call that begins after that is told
+    /// what was found before.
+    pub(crate) fn changing(&self, id: &RecordId) -> ByHand<'_> {
+        ByHand {
+            flights: &self.flights,
+            id: *id,
+            _cached: self.cache.as_ref().map(|cache| cache.changing(id)),
+        }
+    }
+}
+
+/// A change of a record by hand, from before the store is asked for it until
+/// after its reply.
+#[derive(Debug)]
+#[must_use = "the change is over when it is dropped"]
+pub(crate) struct ByHand<'a> {
+    flights: &'a Flights,
+    id: RecordId,
+    _cached: Option<Changing<'a>>,
+}
+
+impl Drop for ByHand<'_> {
+    fn drop(&mut self) {
+        self.flights.close(&self.id);
     }
 }

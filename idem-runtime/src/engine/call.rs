@@ -12,12 +12,11 @@ use super::{Engine, Inner};
 use crate::canonical::{self, CanonicalError, Encoded, Missing, MissingKind};
 use crate::clock::micros;
 use crate::error::Error;
-use crate::identity::RecordId;
+use crate::identity::{Fingerprint, Identity, RecordId};
 use crate::policy::{OnInProgress, OnMissingKey, OnStale, OnUnknown, Ttl};
 use crate::record::{Claim, Element, Label, VersionBytes};
 use crate::singleflight::FlightKey;
 use crate::store::{Reserve, Takeover};
-use crate::sync::Arc;
 use crate::version::Version;
 
 /// How long a lease may be.
@@ -25,6 +24,8 @@ pub(crate) const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
 /// The most bytes of an operation's name.
 const MAX_NAME: usize = 128;
+/// The room that a key begins with: more than most need.
+const KEY: usize = 64;
 
 /// Whether an operation can have this name.
 pub(crate) fn is_name(name: &str) -> bool {
@@ -51,13 +52,17 @@ fn unfit(error: &CanonicalError) -> Error {
 ///
 /// Mistakes are kept until the call is made, so that the expansion needs no
 /// control flow.
-pub struct Call {
-    pub(crate) engine: Option<Engine>,
+///
+/// In a box, since it is moved at each step of being gathered, and on.
+pub struct Call(Box<Parts>);
+
+struct Parts {
+    engine: Option<Engine>,
     name: Cow<'static, str>,
     site: Option<&'static Site>,
     derived: bool,
-    pub(crate) on_in_progress: OnInProgress,
-    pub(crate) on_unknown: OnUnknown,
+    on_in_progress: OnInProgress,
+    on_unknown: OnUnknown,
     on_missing_key: OnMissingKey,
     lease: Option<Duration>,
     max_run: Option<Duration>,
@@ -75,7 +80,7 @@ impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Never key, scope, payload or label: they are the user's.
         f.debug_struct("Call")
-            .field("name", &self.name)
+            .field("name", &self.0.name)
             .finish_non_exhaustive()
     }
 }
@@ -97,21 +102,21 @@ impl Call {
             Name::Given(name) => (Cow::Borrowed(name), false),
             Name::Derived => (Cow::Owned(site.derived_name()), true),
         };
-        Self {
-            site: Some(site),
-            derived,
-            on_in_progress: site.on_in_progress,
-            on_unknown: site.on_unknown,
-            on_missing_key: site.on_missing_key,
-            lease: site.lease,
-            max_run: site.max_run,
-            ..Self::plain(name)
-        }
+        let mut call = Self::plain(name);
+        let parts = &mut *call.0;
+        parts.site = Some(site);
+        parts.derived = derived;
+        parts.on_in_progress = site.on_in_progress;
+        parts.on_unknown = site.on_unknown;
+        parts.on_missing_key = site.on_missing_key;
+        parts.lease = site.lease;
+        parts.max_run = site.max_run;
+        call
     }
 
     /// Starts a call without an annotated function, with its defaults.
     pub(crate) fn plain(name: Cow<'static, str>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             engine: None,
             name,
             site: None,
@@ -129,23 +134,23 @@ impl Call {
             on_stale: None,
             label: None,
             mistake: None,
-        }
+        }))
     }
 
     /// Sets the engine.
     #[must_use]
     pub fn engine<E: Borrow<Engine> + ?Sized>(mut self, engine: &E) -> Self {
-        self.engine = Some(engine.borrow().clone());
+        self.0.engine = Some(engine.borrow().clone());
         self
     }
 
     /// Checks that the function at `path` may use a derived name.
     #[must_use]
     pub fn derived_from(mut self, path: &'static str) -> Self {
-        if self.site.is_some_and(|site| !site.is_free_function(path)) {
+        if self.0.site.is_some_and(|site| !site.is_free_function(path)) {
             self.fail(Error::misuse(format!(
                 "`{}` is nested, associated or generic, so other functions could share a name derived from its path: write `name = \"…\"`",
-                self.name
+                self.0.name
             )));
         }
         self
@@ -160,7 +165,7 @@ impl Call {
                 "`ttl` is zero, which would keep no answer to replay: pass a longer one",
             ));
         }
-        self.ttl = Some(ttl);
+        self.0.ttl = Some(ttl);
         self
     }
 
@@ -168,7 +173,7 @@ impl Call {
     #[must_use]
     pub fn scope<S: Serialize + ?Sized>(mut self, scope: &S) -> Self {
         match canonical::to_vec(scope) {
-            Ok(bytes) => self.scope = Some(bytes),
+            Ok(bytes) => self.0.scope = Some(bytes),
             Err(error) => self.refuse(&error),
         }
         self
@@ -182,7 +187,7 @@ impl Call {
     /// Sets the tenant or caller of [`encode_scope`](Self::encode_scope).
     pub(crate) fn encoded_scope(mut self, scope: Result<Vec<u8>, Error>) -> Self {
         match scope {
-            Ok(bytes) => self.scope = Some(bytes),
+            Ok(bytes) => self.0.scope = Some(bytes),
             Err(error) => self.fail(error),
         }
         self
@@ -191,54 +196,52 @@ impl Call {
     /// Sets a key that is no literal tuple.
     #[must_use]
     pub fn key<K: Serialize + ?Sized>(mut self, key: &K) -> Self {
-        match canonical::encode(key) {
-            Ok(Encoded {
-                missing: Some(Missing::Whole(MissingKind::Null)),
-                ..
-            }) if self.on_missing_key == OnMissingKey::Run => self.key = Key::Missing,
-            Ok(encoded) => self.set_key(encoded),
+        let mut bytes = Vec::with_capacity(KEY);
+        match canonical::append(&mut bytes, key) {
+            Ok(Some(Missing::Whole(MissingKind::Null)))
+                if self.0.on_missing_key == OnMissingKey::Run =>
+            {
+                self.0.key = Key::Missing;
+            }
+            Ok(missing) => self.set_key(bytes, missing),
             Err(error) => self.refuse(&error),
         }
         self
     }
 
-    fn set_key(&mut self, encoded: Encoded) {
-        if let Some(missing) = encoded.missing {
+    fn set_key(&mut self, bytes: Vec<u8>, missing: Option<Missing>) {
+        if let Some(missing) = missing {
             self.missing(missing);
         }
-        self.key = Key::Whole(encoded.bytes);
+        self.0.key = Key::Whole(bytes);
     }
 
     /// Adds an element of a literal tuple: the bytes are those of the tuple.
     #[must_use]
     pub fn key_part<K: Serialize + ?Sized>(mut self, part: &K) -> Self {
-        let (mut bytes, at) = match std::mem::replace(&mut self.key, Key::None) {
+        let (mut bytes, at) = match std::mem::replace(&mut self.0.key, Key::None) {
             Key::Parts(bytes, count) => (bytes, count),
-            _ => (Vec::with_capacity(64), 0),
+            _ => (Vec::with_capacity(KEY), 0),
         };
         bytes.push(if at == 0 { b'[' } else { b',' });
-        match canonical::encode(part) {
-            Ok(encoded) => {
-                if let Some(Missing::Whole(kind)) = encoded.missing {
-                    self.missing(Missing::Element(at, kind));
-                }
-                bytes.extend(encoded.bytes);
-            }
+        match canonical::append(&mut bytes, part) {
+            Ok(Some(Missing::Whole(kind))) => self.missing(Missing::Element(at, kind)),
+            Ok(_) => {}
             Err(error) => self.refuse(&CanonicalError {
                 path: error.path.replacen('$', &format!("$[{at}]"), 1),
                 ..error
             }),
         }
-        self.key = Key::Parts(bytes, at + 1);
+        self.0.key = Key::Parts(bytes, at + 1);
         self
     }
 
     /// Ends a literal tuple.
     #[must_use]
     pub fn end_key(mut self) -> Self {
-        if let Key::Parts(mut bytes, _) = std::mem::replace(&mut self.key, Key::None) {
+        if let Key::Parts(mut bytes, _) = std::mem::replace(&mut self.0.key, Key::None) {
             bytes.push(b']');
-            self.key = Key::Whole(bytes);
+            self.0.key = Key::Whole(bytes);
         }
         self
     }
@@ -255,7 +258,7 @@ impl Call {
         value: &P,
     ) -> Self {
         match canonical::encode(value) {
-            Ok(encoded) => self.payload.push((label, encoded)),
+            Ok(encoded) => self.0.payload.push((label, encoded)),
             Err(error) => self.refuse(&error),
         }
         self
@@ -264,26 +267,26 @@ impl Call {
     /// Sets what orders the calls of one key.
     #[must_use]
     pub fn version<V: Version + ?Sized>(mut self, version: &V) -> Self {
-        self.version = Some(VersionBytes::of(version));
+        self.0.version = Some(VersionBytes::of(version));
         self
     }
 
     /// Sets what happens when a newer version is recorded.
     #[must_use]
     pub fn on_stale(mut self, choice: OnStale) -> Self {
-        self.on_stale = Some(choice);
+        self.0.on_stale = Some(choice);
         self
     }
 
     /// Sets the text for operators.
     #[must_use]
     pub fn label<L: Display + ?Sized>(mut self, label: &L) -> Self {
-        self.label = Some(Label::new(label.to_string()));
+        self.0.label = Some(Label::new(label.to_string()));
         self
     }
 
     pub(crate) fn fail(&mut self, error: Error) {
-        self.mistake.get_or_insert(error);
+        self.0.mistake.get_or_insert(error);
     }
 
     fn refuse(&mut self, error: &CanonicalError) {
@@ -305,25 +308,40 @@ impl Call {
 
     /// Returns the operation's name.
     pub(crate) fn name(&self) -> Cow<'static, str> {
-        self.name.clone()
+        self.0.name.clone()
     }
 
     /// Whether the body runs without protection, since there is no key.
     pub(crate) fn is_unprotected(&self) -> bool {
-        self.mistake.is_none() && matches!(self.key, Key::Missing)
+        self.0.mistake.is_none() && matches!(self.0.key, Key::Missing)
+    }
+
+    /// Returns the engine that was given, if one was.
+    pub(crate) fn given_engine(&self) -> Option<&Engine> {
+        self.0.engine.as_ref()
+    }
+
+    /// Sets what happens while another attempt runs.
+    pub(crate) fn on_in_progress(&mut self, choice: OnInProgress) {
+        self.0.on_in_progress = choice;
+    }
+
+    /// Sets what happens when the outcome of an attempt is not known.
+    pub(crate) fn on_unknown(&mut self, choice: OnUnknown) {
+        self.0.on_unknown = choice;
     }
 
     /// Computes the identity and nothing else, for a look at the record.
     pub(crate) fn record_id(self, engine: &Inner) -> Result<RecordId, Error> {
-        if let Some(mistake) = self.mistake {
+        if let Some(mistake) = self.0.mistake {
             return Err(mistake);
         }
-        let Key::Whole(key) = &self.key else {
+        let Key::Whole(key) = &self.0.key else {
             return Err(Error::misuse("the call has no key"));
         };
-        check_text(&self.name)?;
+        check_text(&self.0.name)?;
         let identity = &engine.identity;
-        Ok(identity.record_id(&self.name, self.scope.as_deref(), key))
+        Ok(identity.record_id(&self.0.name, self.0.scope.as_deref(), key))
     }
 
     /// Computes the identity, which is all that a finished answer is found by,
@@ -334,25 +352,26 @@ impl Call {
         codec: &'static str,
         output: TypeId,
     ) -> Result<Identified, Error> {
-        if let Some(mistake) = self.mistake.take() {
+        if let Some(mistake) = self.0.mistake.take() {
             return Err(mistake);
         }
-        let Key::Whole(key) = std::mem::replace(&mut self.key, Key::None) else {
+        let Key::Whole(key) = std::mem::replace(&mut self.0.key, Key::None) else {
             return Err(Error::misuse("the call has no key"));
         };
         let ttl = self
+            .0
             .ttl
             .ok_or_else(|| Error::misuse("the call has no TTL"))?;
-        if self.on_stale.is_some() && self.version.is_none() {
+        if self.0.on_stale.is_some() && self.0.version.is_none() {
             return Err(Error::misuse(
                 "`on_stale` without a version: there is nothing that could be newer; set the version as well",
             ));
         }
         self.check_name(engine, output)?;
         let identity = &engine.identity;
-        let id = identity.record_id(&self.name, self.scope.as_deref(), &key);
-        let fingerprint = identity.fingerprint(&id, &values(&self.payload));
-        let lease = self.lease.unwrap_or(engine.limits.lease);
+        let id = identity.record_id(&self.0.name, self.0.scope.as_deref(), &key);
+        let fingerprint = fingerprint(identity, &id, &self.0.payload);
+        let lease = self.0.lease.unwrap_or(engine.limits.lease);
         if !LEASES.contains(&lease) {
             return Err(Error::misuse("the lease is 100 ms to 1 day"));
         }
@@ -362,7 +381,7 @@ impl Call {
             flight: FlightKey {
                 id,
                 fingerprint,
-                version: self.version.take(),
+                version: self.0.version.take(),
                 codec,
                 output,
             },
@@ -371,14 +390,14 @@ impl Call {
     }
 
     fn check_name(&self, engine: &Inner, output: TypeId) -> Result<(), Error> {
-        check_text(&self.name)?;
-        if self.derived && engine.limits.strict {
+        check_text(&self.0.name)?;
+        if self.0.derived && engine.limits.strict {
             return Err(Error::misuse(format!(
                 "a strict engine refuses the derived name `{0}`, which changes when the code moves: write `name = \"{0}\"` to keep this identity",
-                self.name
+                self.0.name
             )));
         }
-        engine.operations.check(&self.name, self.site, output)
+        engine.operations.check(&self.0.name, self.0.site, output)
     }
 }
 
@@ -400,9 +419,10 @@ impl Identified {
             lease,
             flight,
         } = self;
+        let call = *call.0;
         let scope = call.scope.as_deref();
         Prepared {
-            operation: Arc::from(&*call.name),
+            operation: call.name.clone(),
             reserve: Reserve {
                 id: flight.id,
                 scope: scope.map(|scope| engine.identity.scope_digest(scope)),
@@ -455,7 +475,17 @@ fn tuple(payload: &Payload) -> Option<Tuple<'_>> {
     }
 }
 
-/// The values of a payload, which are digested.
+/// The digest of a payload's values, without a list of them.
+fn fingerprint(identity: &Identity, id: &RecordId, payload: &Payload) -> Fingerprint {
+    match tuple(payload) {
+        Some((_, bytes, parts)) => {
+            identity.fingerprint_of(id, parts.iter().map(|part| &bytes[part.clone()]))
+        }
+        None => identity.fingerprint_of(id, payload.iter().map(|(_, value)| &*value.bytes)),
+    }
+}
+
+/// The values of a payload, of each of which a digest is stored.
 fn values(payload: &Payload) -> Vec<&[u8]> {
     match tuple(payload) {
         Some((_, bytes, parts)) => parts.iter().map(|part| &bytes[part.clone()]).collect(),
@@ -482,7 +512,8 @@ fn elements(engine: &Inner, id: &RecordId, payload: &Payload) -> Vec<Element> {
 /// A call that is ready to ask the store.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    pub(crate) operation: Arc<str>,
+    /// For labels, of which a name in the source needs no copy.
+    pub(crate) operation: Cow<'static, str>,
     pub(crate) reserve: Reserve,
     pub(crate) on_in_progress: OnInProgress,
     pub(crate) on_unknown: OnUnknown,

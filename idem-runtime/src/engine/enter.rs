@@ -19,7 +19,7 @@ use crate::fault;
 use crate::outcome::How;
 use crate::policy::{OnInProgress, OnStale};
 use crate::record::{Claim, TombstoneReason};
-use crate::singleflight::{Follow, Landed, Lead, Part};
+use crate::singleflight::{FlightKey, Follow, Landed, Lead, Part};
 use crate::store::{GiveBack, Holder, Reserve, Reserved, Takeover};
 use crate::sync::{Arc, AtomicU8, Notify, Ordering};
 use crate::telemetry::{self, StoreStep};
@@ -108,6 +108,42 @@ pub(crate) async fn enter(
         if let Some(entry) = ask_until_answered(engine, prepared, &mut wait, lead).await {
             return entry;
         }
+    }
+}
+
+impl Inner {
+    /// Finds a finished answer that the store has at hand. Whatever is not as it
+    /// should be is left to the reservation, which says so.
+    pub(crate) fn find_at_hand(&self, key: &FlightKey) -> Option<Arc<Landed>> {
+        if key.version.is_some() {
+            return None;
+        }
+        let asked = self.asking(key);
+        let started = self.clock.monotonic();
+        let found = self.store.at_hand(&key.id, &key.fingerprint)?;
+        telemetry::store_call(
+            StoreStep::Reserve,
+            self.clock.monotonic().saturating_sub(started),
+            &Ok(()),
+        );
+        let Reserved::Completed {
+            answer,
+            finished_us,
+            attempt,
+            left_us,
+        } = found
+        else {
+            return None;
+        };
+        let landed = answer.is_intact(&key.id).then(|| {
+            Arc::new(Landed {
+                answer,
+                finished_us,
+                attempt,
+            })
+        })?;
+        self.keep(asked, key, &landed, left_us);
+        Some(landed)
     }
 }
 

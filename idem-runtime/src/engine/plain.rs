@@ -158,7 +158,7 @@ impl<P, M> PlainCall<P, M> {
 
     /// Sets what happens while another attempt runs. Default: wait 30 s.
     pub fn on_in_progress(mut self, choice: OnInProgress) -> Self {
-        self.call.on_in_progress = choice;
+        self.call.on_in_progress(choice);
         self
     }
 
@@ -171,7 +171,7 @@ impl<P, M> PlainCall<P, M> {
                 "`on_unknown(OnUnknown::Recover)` has nobody to ask: call `run_or_recover(probe, body)` instead",
             ));
         }
-        self.call.on_unknown = choice;
+        self.call.on_unknown(choice);
         self
     }
 
@@ -280,7 +280,7 @@ impl<P, M> PlainCall<P, M> {
         Q: Future<Output = Result<Recovered<T>, E>> + Send + 'static,
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.call.on_unknown = OnUnknown::Recover;
+        self.call.on_unknown(OnUnknown::Recover);
         let map = self.map.clone();
         let body = async move {
             if __private::must_probe()

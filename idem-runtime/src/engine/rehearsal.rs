@@ -34,7 +34,7 @@ pub enum CrashPoint {
 #[derive(Debug, Default)]
 pub(crate) struct Rehearsal {
     crashes: Mutex<HashMap<String, VecDeque<CrashPoint>>>,
-    runs: Mutex<HashMap<Arc<str>, Runs>>,
+    runs: Mutex<HashMap<String, Runs>>,
     /// The longest lease that an attempt died with.
     left_behind: Mutex<Duration>,
 }
@@ -70,9 +70,9 @@ impl Rehearsal {
             .map(|(operation, _)| operation.clone())
     }
 
-    pub(crate) fn runs_of(&self, operation: &Arc<str>) -> Runs {
+    pub(crate) fn runs_of(&self, operation: &str) -> Runs {
         lock(&self.runs)
-            .entry(Arc::clone(operation))
+            .entry(operation.to_owned())
             .or_default()
             .clone()
     }

@@ -1,5 +1,6 @@
 //! What is known of an annotated function at compile time.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::policy::{OnInProgress, OnMissingKey, OnUnknown};
@@ -68,8 +69,12 @@ impl Site {
     /// it with others.
     pub(crate) fn is_free_function(&self, path: &str) -> bool {
         // `module_path!` keeps the `r#` of a raw identifier, a type's name does not.
+        let module = match self.module.contains("r#") {
+            true => Cow::Owned(self.module.replace("r#", "")),
+            false => Cow::Borrowed(self.module),
+        };
         path.trim_end_matches("::{{closure}}")
-            .strip_prefix(self.module.replace("r#", "").as_str())
+            .strip_prefix(&*module)
             .and_then(|rest| rest.strip_prefix("::"))
             .and_then(|rest| rest.strip_prefix(self.function))
             .is_some_and(only_lifetimes)

@@ -1,5 +1,6 @@
 //! A call that waits for another attempt.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::Inner;
@@ -11,18 +12,18 @@ use crate::telemetry;
 #[derive(Debug)]
 pub(crate) struct Waiting {
     engine: Arc<Inner>,
-    operation: Arc<str>,
+    operation: Cow<'static, str>,
     since: Duration,
     _tracked: Tracked,
 }
 
 impl Waiting {
     /// Lets a call wait, unless there are too many that do.
-    pub(crate) fn admit(engine: &Arc<Inner>, operation: &Arc<str>) -> Option<Self> {
+    pub(crate) fn admit(engine: &Arc<Inner>, operation: &Cow<'static, str>) -> Option<Self> {
         let tracked = engine.waiters.track_below(engine.limits.max_waiters)?;
         Some(Self {
             engine: Arc::clone(engine),
-            operation: Arc::clone(operation),
+            operation: operation.clone(),
             since: engine.clock.monotonic(),
             _tracked: tracked,
         })

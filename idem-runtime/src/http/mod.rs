@@ -97,14 +97,3 @@ fn original_uri(parts: &http::request::Parts) -> &http::Uri {
     }
     &parts.uri
 }
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            // Writing to a `String` cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}

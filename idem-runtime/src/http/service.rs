@@ -10,15 +10,16 @@ use http_body::Body as HttpBody;
 use sha2::{Digest as _, Sha256};
 use tower_service::Service;
 
+use super::REPLAYED;
 use super::body::{Body, BoxError, End, Reader};
 use super::config::Config;
 use super::flight::{ByStatus, Failure, Own, Slot, Stored, ToFailure, run};
 use super::problem::Problem;
 use super::response::Reply;
-use super::{REPLAYED, hex};
 use crate::answer::Answer;
 use crate::engine::call::Call;
 use crate::engine::driver;
+use crate::identity::hex;
 use crate::outcome::{self, How, Outcome};
 use crate::sync::{Arc, lock};
 
@@ -166,8 +167,8 @@ fn admit(config: &Config, parts: &Parts) -> Result<Option<Call>, Box<Problem>> {
         .engine(&config.engine)
         .ttl(knobs.ttl)
         .key(&(parts.method.as_str(), uri.path(), key.as_str()));
-    call.on_in_progress = knobs.on_in_progress;
-    call.on_unknown = knobs.on_unknown;
+    call.on_in_progress(knobs.on_in_progress);
+    call.on_unknown(knobs.on_unknown);
     let mut call = (config.scope)(parts, call).ok_or_else(|| Box::new(Problem::scope_missing()))?;
     let query = knobs.query.select(uri.query().unwrap_or_default());
     call = call.payload_element("query".into(), &query);

@@ -28,21 +28,18 @@
 //! ```
 
 mod id;
+mod mac;
 
 use std::fmt;
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::{Digest as _, Sha256};
-
 pub use id::{Fingerprint, ParseRecordIdError, RecordId};
 
-use id::hex;
+pub(crate) use id::hex;
+use mac::{Mac, number};
 
 /// The format of every digest, which never changes its meaning.
 pub const FORMAT: &str = "idem/1";
 const PUBLIC_KEY: &[u8] = b"idem/1 public key";
-/// The block of SHA-256, which is what HMAC makes of any key.
-const BLOCK: usize = 64;
 
 /// What makes digests unguessable for those who only see the store.
 ///
@@ -92,10 +89,10 @@ impl std::error::Error for SecretTooShort {}
 pub struct Identity {
     /// Keyed, so that a digest does not pay for the key again. Those that each
     /// call needs have their first fields in them too.
-    mac: Hmac<Sha256>,
-    record: Fields,
-    payload: Fields,
-    element: Fields,
+    mac: Mac,
+    record: Mac,
+    payload: Mac,
+    element: Mac,
     namespace: String,
     has_secret: bool,
 }
@@ -105,12 +102,12 @@ impl Identity {
     #[must_use]
     pub fn new(secret: Option<&Secret>, namespace: impl Into<String>) -> Self {
         let key = secret.map_or(PUBLIC_KEY, |secret| &secret.0);
-        let mac = Hmac::new(&block(key).into());
+        let mac = Mac::new(key).with(FORMAT.as_bytes());
         let namespace = namespace.into();
         Self {
-            record: Fields::begin(&mac, "record").field(namespace.as_bytes()),
-            payload: Fields::begin(&mac, "payload"),
-            element: Fields::begin(&mac, "element"),
+            record: mac.with(b"record").with(namespace.as_bytes()),
+            payload: mac.with(b"payload"),
+            element: mac.with(b"element"),
             mac,
             namespace,
             has_secret: secret.is_some(),
@@ -132,42 +129,43 @@ impl Identity {
     /// Names the record of a call. `scope` and `key` are canonical JSON.
     #[must_use]
     pub fn record_id(&self, operation: &str, scope: Option<&[u8]>, key: &[u8]) -> RecordId {
+        let mut digest = self.record.clone();
+        digest.add(operation.as_bytes());
         // Canonical JSON is never empty: no scope is no other scope.
-        let scope = scope.unwrap_or_default();
-        RecordId::from_bytes(
-            self.record
-                .clone()
-                .field(operation.as_bytes())
-                .field(scope)
-                .field(key)
-                .finish(),
-        )
+        digest.add(scope.unwrap_or_default());
+        digest.add(key);
+        RecordId::from_bytes(digest.finish())
     }
 
     /// Digests a payload. `elements` are canonical JSON; none is a payload of
     /// its own, equal to no other.
     #[must_use]
     pub fn fingerprint(&self, id: &RecordId, elements: &[&[u8]]) -> Fingerprint {
-        let digest = self
-            .payload
-            .clone()
-            .field(id.as_bytes())
-            .field(&number(elements.len()));
-        let digest = elements.iter().fold(digest, |digest, e| digest.field(e));
+        self.fingerprint_of(id, elements.iter().copied())
+    }
+
+    /// As [`fingerprint`](Self::fingerprint), of elements that lie in no list.
+    #[inline]
+    pub(crate) fn fingerprint_of<'a>(
+        &self,
+        id: &RecordId,
+        elements: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) -> Fingerprint {
+        let mut digest = self.payload.clone();
+        digest.add_place(id.as_bytes(), number(elements.len()));
+        for element in elements {
+            digest.add(element);
+        }
         Fingerprint::from_bytes(digest.finish())
     }
 
     /// Digests one element of a payload, for naming the elements that differ.
     #[must_use]
     pub fn element_digest(&self, id: &RecordId, position: usize, value: &[u8]) -> [u8; 8] {
-        let digest = self
-            .element
-            .clone()
-            .field(id.as_bytes())
-            .field(&number(position))
-            .field(value)
-            .finish();
-        let [a, b, c, d, e, f, g, h, ..] = digest;
+        let mut digest = self.element.clone();
+        digest.add_place(id.as_bytes(), number(position));
+        digest.add(value);
+        let [a, b, c, d, e, f, g, h, ..] = digest.finish();
         [a, b, c, d, e, f, g, h]
     }
 
@@ -175,32 +173,30 @@ impl Identity {
     /// can be found. `scope` is canonical JSON.
     #[must_use]
     pub fn scope_digest(&self, scope: &[u8]) -> [u8; 32] {
-        self.digest("scope")
-            .field(self.namespace.as_bytes())
-            .field(scope)
-            .finish()
+        self.digest("scope", &[self.namespace.as_bytes(), scope])
     }
 
     /// Proves which secret this is without revealing it; the same in every
     /// namespace, since all of them share the store that keeps it.
     #[must_use]
     pub fn check_value(&self) -> [u8; 32] {
-        self.digest("check").finish()
+        self.digest("check", &[])
     }
 
     /// Makes the idempotency key for a call to another service: 64 lowercase
     /// hexadecimal characters, the same in every attempt.
     #[must_use]
     pub fn downstream_key(&self, id: &RecordId, label: &str) -> String {
-        hex(&self
-            .digest("downstream")
-            .field(id.as_bytes())
-            .field(label.as_bytes())
-            .finish())
+        hex(&self.digest("downstream", &[id.as_bytes(), label.as_bytes()]))
     }
 
-    fn digest(&self, purpose: &str) -> Fields {
-        Fields::begin(&self.mac, purpose)
+    fn digest(&self, purpose: &str, fields: &[&[u8]]) -> [u8; 32] {
+        let mut digest = self.mac.clone();
+        digest.add(purpose.as_bytes());
+        for field in fields {
+            digest.add(field);
+        }
+        digest.finish()
     }
 }
 
@@ -211,56 +207,6 @@ impl fmt::Debug for Identity {
             .field("has_secret", &self.has_secret)
             .finish_non_exhaustive()
     }
-}
-
-/// A digest that takes its fields.
-#[derive(Clone)]
-struct Fields(Hmac<Sha256>);
-
-impl Fields {
-    fn begin(mac: &Hmac<Sha256>, purpose: &str) -> Self {
-        Self(mac.clone())
-            .field(FORMAT.as_bytes())
-            .field(purpose.as_bytes())
-    }
-
-    fn field(mut self, bytes: &[u8]) -> Self {
-        const LENGTH: usize = 8;
-        let mut both = [0; LENGTH + BLOCK];
-        let (length, field) = both.split_at_mut(LENGTH);
-        length.copy_from_slice(&number(bytes.len()));
-        if let Some(field) = field.get_mut(..bytes.len()) {
-            // Short ones in one step: most are, and a step costs more than a
-            // copy.
-            field.copy_from_slice(bytes);
-            self.0.update(&both[..LENGTH + bytes.len()]);
-        } else {
-            self.0.update(length);
-            self.0.update(bytes);
-        }
-        self
-    }
-
-    fn finish(self) -> [u8; 32] {
-        self.0.finalize().into_bytes().into()
-    }
-}
-
-fn number(value: usize) -> [u8; 8] {
-    // No platform has more than 64 bits.
-    u64::try_from(value).unwrap_or(u64::MAX).to_be_bytes()
-}
-
-/// A key as HMAC pads it, so that making one cannot fail.
-fn block(key: &[u8]) -> [u8; BLOCK] {
-    let mut block = [0; BLOCK];
-    if key.len() > BLOCK {
-        let short: [u8; 32] = Sha256::digest(key).into();
-        block[..short.len()].copy_from_slice(&short);
-    } else {
-        block[..key.len()].copy_from_slice(key);
-    }
-    block
 }
 
 #[cfg(test)]
@@ -296,21 +242,5 @@ mod tests {
         assert_ne!(print(&[b"1", b"2"]), print(&[b"2", b"1"]));
         let element = |position| identity.element_digest(&id, position, b"1");
         assert_ne!(element(0), element(1));
-    }
-
-    #[test]
-    fn a_secret_longer_than_a_block_is_hashed_as_hmac_says() {
-        let mut key = block(&[0xaa; 131]);
-        assert_eq!(key[32..], [0; 32]);
-        let mut mac = Hmac::<Sha256>::new(&key.into());
-        mac.update(b"Test Using Larger Than Block-Size Key - Hash Key First");
-        let digest: [u8; 32] = mac.finalize().into_bytes().into();
-        // RFC 4231, test case 6.
-        assert_eq!(
-            hex(&digest),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
-        );
-        key = block(&[7; 64]);
-        assert_eq!(key, [7; 64]);
     }
 }

@@ -229,8 +229,8 @@ impl<P> Inbox<P> {
         if let Some(scope) = &self.scope {
             call = call.encoded_scope(scope.clone());
         }
-        call.on_in_progress = self.on_in_progress;
-        call.on_unknown = self.on_unknown;
+        call.on_in_progress(self.on_in_progress);
+        call.on_unknown(self.on_unknown);
         if self.on_unknown == OnUnknown::Recover {
             call.fail(Error::misuse(
                 "an inbox has nobody to ask: use an annotated function with `on_unknown = recover(..)` and `Error::delivery()`",

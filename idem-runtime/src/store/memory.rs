@@ -11,7 +11,7 @@ use super::{
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::StoreError;
-use crate::identity::RecordId;
+use crate::identity::{Fingerprint, RecordId};
 use crate::record::{Record, Standing};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::transition::{self, Decision};
@@ -170,6 +170,11 @@ impl Store for MemoryStore {
 
     async fn check(&self) -> Result<Vec<Finding>, StoreError> {
         Ok(vec![Finding::NotShared])
+    }
+
+    fn at_hand(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Reserved> {
+        let table = self.table();
+        transition::at_hand(table.records.get(id)?, fingerprint, table.latest_us)
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {

@@ -327,6 +327,20 @@ pub trait Store: Debug + Send + Sync + 'static {
         None
     }
 
+    /// Tells what stands under a finished record's id, if the store has it at hand
+    /// and needs neither wait nor ask anybody for it:
+    /// [`transition::at_hand`](crate::transition::at_hand). None says nothing.
+    ///
+    /// Called before [`reserve`](Self::reserve), by calls without a version, and
+    /// where futures are polled: whatever may block for longer than a few
+    /// microseconds belongs into `reserve`, which is asked next.
+    ///
+    /// Suite topic: `reserve`.
+    fn at_hand(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Reserved> {
+        let _ = (id, fingerprint);
+        None
+    }
+
     /// Takes the key or returns what stands there, in one atomic step:
     /// [`transition::reserve`](crate::transition::reserve).
     ///

@@ -1,5 +1,6 @@
 //! What happened: events at the level that they deserve, and counters.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 #[cfg(feature = "metrics")]
@@ -45,10 +46,10 @@ pub(crate) fn started(
     }
 }
 
-pub(crate) fn won(operation: &Arc<str>, record: RecordId, won: &Won) {
-    count!(RESERVATIONS, "operation" => Arc::clone(operation));
+pub(crate) fn won(operation: &Cow<'static, str>, record: RecordId, won: &Won) {
+    count!(RESERVATIONS, "operation" => operation.clone());
     if won.doubt {
-        count!(TAKEOVERS, "operation" => Arc::clone(operation));
+        count!(TAKEOVERS, "operation" => operation.clone());
         tracing::warn!(target: TARGET, operation = &**operation,
             %record,
             attempt = won.attempt,
@@ -58,15 +59,15 @@ pub(crate) fn won(operation: &Arc<str>, record: RecordId, won: &Won) {
 }
 
 /// A call of this operation waited.
-pub(crate) fn waited(operation: &Arc<str>, time: Duration) {
+pub(crate) fn waited(operation: &Cow<'static, str>, time: Duration) {
     #[cfg(feature = "metrics")]
-    metrics::histogram!(names::WAIT_SECONDS, "operation" => Arc::clone(operation)).record(time);
+    metrics::histogram!(names::WAIT_SECONDS, "operation" => operation.clone()).record(time);
     tracing::debug!(target: TARGET, operation = &**operation, ?time, "waited for another attempt");
 }
 
 /// A request without a key is no call, but counts as one.
 #[cfg(feature = "http")]
-pub(crate) fn unprotected(operation: std::borrow::Cow<'static, str>) {
+pub(crate) fn unprotected(operation: Cow<'static, str>) {
     super::Watch::begin(operation).unprotected();
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn internal(error: &Error) {
     tracing::error!(target: TARGET, %error, "a request was refused");
 }
 
-pub(crate) fn damaged(operation: &Arc<str>) {
+pub(crate) fn damaged(operation: &Cow<'static, str>) {
     tracing::error!(target: TARGET, operation = &**operation,
         "a recorded answer is damaged: its bytes are not those that were stored"
     );
@@ -84,13 +85,13 @@ pub(crate) fn damaged(operation: &Arc<str>) {
 
 /// An attempt ended, and the store has it.
 pub(crate) fn ended(state: &AttemptState, end: &End) {
-    let operation = &state.prepared.operation;
+    let operation = &*state.prepared.operation;
     match end {
         End::Complete(complete) => match &complete.ending {
             Ending::Answer(_) => attempt(state, "completed"),
             Ending::Tombstone(reason) => {
                 attempt(state, "tombstone");
-                tracing::warn!(target: TARGET, operation = &**operation,
+                tracing::warn!(target: TARGET, operation,
                     record = %state.holder.id,
                     "the answer cannot be replayed: {reason}"
                 );
@@ -107,7 +108,7 @@ pub(crate) fn ended(state: &AttemptState, end: &End) {
 
 /// Counts how an attempt ended.
 fn attempt(state: &AttemptState, end: &'static str) {
-    count!(ATTEMPTS, "operation" => Arc::clone(&state.prepared.operation), "end" => end);
+    count!(ATTEMPTS, "operation" => state.prepared.operation.clone(), "end" => end);
     tracing::debug!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         attempt = state.won.attempt,
@@ -158,7 +159,7 @@ pub(crate) fn not_held(state: &AttemptState, step: &'static str) {
 }
 
 pub(crate) fn lease_lost(state: &AttemptState) {
-    count!(LEASES_LOST, "operation" => Arc::clone(&state.prepared.operation));
+    count!(LEASES_LOST, "operation" => state.prepared.operation.clone());
     tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         "an attempt lost its lease while its body runs"
@@ -166,7 +167,7 @@ pub(crate) fn lease_lost(state: &AttemptState) {
 }
 
 pub(crate) fn max_run_over(state: &AttemptState) {
-    count!(OVERDUE, "operation" => Arc::clone(&state.prepared.operation));
+    count!(OVERDUE, "operation" => state.prepared.operation.clone());
     tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         max_run = ?state.prepared.max_run,
@@ -188,7 +189,7 @@ pub(crate) fn renewal_lag(late: Duration) {
 }
 
 pub(crate) fn background(state: &AttemptState, step: &'static str) {
-    count!(BACKGROUND, "operation" => Arc::clone(&state.prepared.operation));
+    count!(BACKGROUND, "operation" => state.prepared.operation.clone());
     tracing::warn!(target: TARGET, operation = &*state.prepared.operation,
         record = %state.holder.id,
         step,

@@ -40,6 +40,7 @@ mod unleased;
 pub use self::settle::{Settlement, settle};
 pub use self::steps::{begins_life, ends_life, holds_steps};
 pub use self::unleased::reserve_in_transaction;
+use crate::identity::Fingerprint;
 use crate::record::{Record, State, TombstoneReason, UnknownReason};
 use crate::store::{
     Complete, Ending, GiveBack, Holder, Lease, MarkUnknown, Release, Reserve, Reserved, Takeover,
@@ -87,6 +88,16 @@ pub fn reserve(current: Option<&Record>, request: &Reserve, now_us: i64) -> Deci
         return Decision::reply(Reserved::InProgress { left_us: 0 });
     }
     decision
+}
+
+/// Tells what a reservation without a version would be told, where that is a
+/// finished record and nothing else is needed to say so.
+#[must_use]
+pub fn at_hand(record: &Record, fingerprint: &Fingerprint, now_us: i64) -> Option<Reserved> {
+    let told = matches!(record.state, State::Completed | State::Tombstone)
+        && record.fingerprint == *fingerprint
+        && !record.is_expired(now_us);
+    told.then(|| finished(record, now_us))
 }
 
 /// Decides on a record whose running attempt, if any, is somebody else's.

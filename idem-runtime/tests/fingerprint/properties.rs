@@ -1,5 +1,7 @@
 //! What must hold for every value.
 
+use std::collections::BTreeSet;
+
 use idem::canonical::{encode, to_vec};
 use proptest::prelude::*;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -17,6 +19,20 @@ impl Serialize for Ordered {
         for (key, value) in &self.0 {
             map.serialize_entry(key, value)?;
         }
+        map.end()
+    }
+}
+
+/// Entries, and one that is such a map.
+struct Around<'a>(&'a [(String, Value)], &'a str, &'a Ordered);
+
+impl Serialize for Around<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.serialize_entry(self.1, self.2)?;
         map.end()
     }
 }
@@ -45,9 +61,21 @@ fn value() -> impl Strategy<Value = Value> {
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
-        "(prefix--)?[a\"\\\\\u{0}\u{7f}é\u{e000}\u{ffff}\u{10000}😀]{0,3}",
+        "(prefix--|more than sixteen)?[a\"\\\\\u{0}\u{7f}é\u{e000}\u{ffff}\u{10000}😀]{0,3}",
         Just("Some".to_owned()),
     ]
+}
+
+/// Keys in any order, sometimes one of them twice.
+fn keys(most: usize) -> impl Strategy<Value = Vec<String>> {
+    let twice = prop::option::weighted(0.2, any::<prop::sample::Index>());
+    (prop::collection::btree_set(key(), 0..most), twice).prop_flat_map(|(keys, twice)| {
+        let mut keys: Vec<_> = keys.into_iter().collect();
+        if let (Some(twice), false) = (twice, keys.is_empty()) {
+            keys.push(twice.get(&keys).clone());
+        }
+        Just(keys).prop_shuffle()
+    })
 }
 
 /// Few and similar, so that two of them often share parts.
@@ -99,6 +127,30 @@ proptest! {
         let mut sorted = one;
         sorted.sort_by_key(|(key, _)| key.encode_utf16().collect::<Vec<_>>());
         prop_assert_eq!(bytes, to_vec(&Ordered(sorted)).unwrap());
+    }
+
+    #[test]
+    fn an_object_is_sorted_or_refused_whatever_comes(
+        outer in keys(10),
+        inner in keys(20),
+        length in 0..70_usize,
+    ) {
+        // The inner one is begun while the outer one has entries already.
+        let text = |at: usize| Value::String("x".repeat((at * 7 + length) % 70));
+        let entry = |(at, key)| (key, text(at));
+        let inner: Vec<_> = inner.into_iter().enumerate().map(entry).collect();
+        let outer: Vec<_> = outer.into_iter().enumerate().map(entry).collect();
+        let is_set = |keys: &[(String, Value)]| {
+            keys.iter().map(|(key, _)| key).collect::<BTreeSet<_>>().len() == keys.len()
+        };
+        let expected = (is_set(&inner) && is_set(&outer)).then(|| {
+            let object = |entries: &[_]| Value::Object(entries.iter().cloned().collect());
+            let mut all = outer.clone();
+            all.push(("\u{10fffe}".to_owned(), object(&inner)));
+            serde_json_canonicalizer::to_vec(&object(&all)).unwrap()
+        });
+        let written = to_vec(&Around(&outer, "\u{10fffe}", &Ordered(inner)));
+        prop_assert_eq!(written.ok(), expected);
     }
 
     #[test]

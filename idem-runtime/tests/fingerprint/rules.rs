@@ -227,6 +227,35 @@ fn a_serialize_implementation_that_misbehaves_is_an_error() {
 }
 
 #[test]
+fn a_swallowed_error_is_one_whatever_follows_it_in_an_object() {
+    struct Swallows<'a>(&'a [&'a str], usize);
+    impl Serialize for Swallows<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(None)?;
+            for (at, key) in self.0.iter().enumerate() {
+                if at == self.1 {
+                    let fails = Entries(vec![("b", 1.0), ("a", f64::NAN)]);
+                    assert!(map.serialize_entry(key, &fails).is_err());
+                } else {
+                    map.serialize_entry(key, &at)?;
+                }
+            }
+            map.end()
+        }
+    }
+    let keys = ["k", "", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"];
+    for count in 1..=keys.len() {
+        for first in 0..=keys.len() - count {
+            for fails in 0..count {
+                let value = Swallows(&keys[first..first + count], fails);
+                assert!(to_vec(&value).is_err());
+                assert!(to_vec(&[value]).is_err());
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_null_or_blank_is_no_key() {
     let null = Some(Missing::Whole(MissingKind::Null));
     assert_eq!(missing(&()), null);

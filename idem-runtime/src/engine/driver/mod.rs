@@ -43,9 +43,8 @@ impl<R> Clone for Ops<R> {
 }
 
 trait Driver<R>: Send + Sync {
-    /// Begins to run the body in a task of its own, and returns what waits for
-    /// it.
-    fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Boxed<Finished<R>>;
+    /// Begins the call. Its body runs in a task of its own.
+    fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Working<R>;
     /// Takes the reservation for a body that runs in its caller's task.
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<R>>;
     /// Tells the store how that body ended.
@@ -71,6 +70,13 @@ trait Driver<R>: Send + Sync {
         watch: Arc<Watch>,
         session: crate::transaction::Session<'s>,
     ) -> within::OnSession<'s, Finished<R>>;
+}
+
+/// Where a call stands that has begun.
+enum Working<R> {
+    Done(Finished<R>),
+    /// This waits for the task that works for it.
+    Waits(Boxed<Finished<R>>),
 }
 
 /// Where a call in its caller's task stands.
@@ -151,13 +157,13 @@ impl<R> Finished<R> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Detached<R> {
     /// Until the first poll.
-    start: Option<Box<Start<R>>>,
+    start: Option<Start<R>>,
     /// From then on.
     working: Option<Boxed<Finished<R>>>,
     parent: Option<Context>,
 }
 
-/// What a call begins with, in a box that does not outlive its beginning.
+/// What a call begins with.
 struct Start<R> {
     call: Call,
     ops: Ops<R>,
@@ -177,8 +183,11 @@ impl<R> Future for Detached<R> {
         let this = &mut *self;
         if let Some(start) = this.start.take() {
             this.parent = context::current();
-            let Start { call, ops, body } = *start;
-            this.working = Some(ops.0.detached(call, body));
+            let Start { call, ops, body } = start;
+            match ops.0.detached(call, body) {
+                Working::Done(finished) => return Poll::Ready(finished.give(this.parent.as_ref())),
+                Working::Waits(waits) => this.working = Some(waits),
+            }
         }
         // None only if the start has panicked, and its caller polls again.
         let Some(working) = &mut this.working else {
@@ -197,11 +206,11 @@ where
     F: Future<Output = R> + Send + 'static,
 {
     Detached {
-        start: Some(Box::new(Start {
+        start: Some(Start {
             call,
             ops,
             body: Box::pin(body),
-        })),
+        }),
         working: None,
         parent: None,
     }

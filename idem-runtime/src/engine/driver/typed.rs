@@ -7,14 +7,14 @@ use std::marker::PhantomData;
 use tracing::Instrument as _;
 
 use super::within::{OnSession, TxAttempt};
-use super::{Boxed, Driver, Entered, Finished, Ops, Taint, run};
+use super::{Boxed, Driver, Entered, Finished, Ops, Taint, Working, run};
 use crate::answer::{ErrorMapping, ErrorPolicy};
 use crate::codec::Codec;
 use crate::context::{self, Context};
 use crate::engine::attempt::Attempt;
 use crate::engine::call::{Call, Identified, Prepared};
 use crate::engine::enter::{Caller, Entry, Presence, enter};
-use crate::engine::{Engine, Inner, Spawned};
+use crate::engine::{Engine, Inner, Polled, Spawned};
 use crate::error::Error;
 use crate::fault;
 use crate::outcome::{self, How, Outcome};
@@ -57,18 +57,15 @@ where
     M: ErrorMapping<E>,
     C: Codec<T, P::Kept>,
 {
-    fn detached(
-        self: Arc<Self>,
-        call: Call,
-        body: Boxed<Result<T, E>>,
-    ) -> Boxed<Finished<Result<T, E>>> {
+    fn detached(self: Arc<Self>, call: Call, body: Boxed<Result<T, E>>) -> Working<Result<T, E>> {
         let watch = Watch::begin(call.name());
         let span = watch.span();
-        let working = span.in_scope(|| self.detached_watched(call, watch, body));
-        if span.is_disabled() {
-            return working;
+        match span.in_scope(|| self.detached_watched(call, watch, body)) {
+            Working::Waits(waits) if !span.is_disabled() => {
+                Working::Waits(Box::pin(waits.instrument(span)))
+            }
+            working => working,
         }
-        Box::pin(working.instrument(span))
     }
 
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<Result<T, E>>> {
@@ -83,35 +80,28 @@ where
                     return Entered::Finished(self.refuse(error, record).counted(&watch));
                 }
             };
-            if let Some(finished) = self.cached(&engine, &call.flight, &watch) {
+            if let Some(finished) = self.at_hand(&engine, &call.flight, &watch) {
                 return Entered::Finished(finished);
             }
             let prepared = Arc::new(call.prepare(&engine));
             let presence = Presence::new();
             let caller = Caller(Arc::clone(&presence));
             let id = prepared.id();
-            let task_of = Arc::clone(&engine);
-            let this = Arc::clone(&self);
-            let work = async move {
-                match enter(&engine, &prepared, &presence).await {
-                    Entry::Won(attempt) => {
-                        fault::point("before-body").await;
-                        // If the caller is gone, nobody takes this up, and
-                        // dropping it gives the reservation back.
-                        Some(if attempt.engine.is_drained() {
-                            Entered::Finished(this.refuse(Error::ShuttingDown, Some(id)))
-                        } else {
-                            Entered::Won(attempt)
-                        })
-                    }
-                    entry => this.answer(&prepared, entry).map(Entered::Finished),
-                }
+            let asking = Arc::clone(&self).ask(Arc::clone(&engine), prepared, presence);
+            let spawned = match engine.poll_once(Box::pin(asking)) {
+                Polled::Ended(spawned) => spawned,
+                // If the caller is gone, nobody takes up what it wins, and
+                // dropping that gives the reservation back.
+                Polled::Waits(asking) => engine.spawn(asking).await,
             };
-            let spawned = task_of.spawn(work).await;
             drop(caller);
             let spawned = match spawned {
-                Spawned::Done(Entered::Finished(finished)) => Spawned::Done(finished),
-                Spawned::Done(entered) => return entered,
+                Spawned::Done(Ok(attempt)) if engine.is_drained() => {
+                    drop(attempt);
+                    Spawned::Done(self.refuse(Error::ShuttingDown, Some(id)))
+                }
+                Spawned::Done(Ok(attempt)) => return Entered::Won(attempt),
+                Spawned::Done(Err(finished)) => Spawned::Done(finished),
                 Spawned::Panicked(panic) => Spawned::Panicked(panic),
                 Spawned::Gone => Spawned::Gone,
             };
@@ -199,73 +189,103 @@ where
     M: ErrorMapping<E>,
     C: Codec<T, P::Kept>,
 {
-    /// Begins a task for the call at once, inside of the call's span. What is
-    /// returned waits for it, and holds nothing of the call's arguments.
+    /// Asks for the call at once, inside of the call's span, and begins a task
+    /// for what is left to do. What is returned waits for that, and holds
+    /// nothing of the call's arguments.
     fn detached_watched(
         self: Arc<Self>,
         call: Call,
         watch: Arc<Watch>,
         body: Boxed<Result<T, E>>,
-    ) -> Boxed<Finished<Result<T, E>>> {
+    ) -> Working<Result<T, E>> {
         let (engine, call, parent) = match self.open(call) {
             Opened::Ready(engine, call, parent) => (engine, call, parent),
             Opened::Unprotected => {
                 watch.unprotected();
-                return Box::pin(async {
+                return Working::Waits(Box::pin(async {
                     let answer = context::unprotected(outcome::unobserved(body)).await;
                     Finished::unprotected(Ok(answer))
-                });
+                }));
             }
             Opened::Refused(error, record) => {
-                let refused = self.refuse(error, record).counted(&watch);
-                return Box::pin(std::future::ready(refused));
+                return Working::Done(self.refuse(error, record).counted(&watch));
             }
         };
-        if let Some(finished) = self.cached(&engine, &call.flight, &watch) {
-            return Box::pin(std::future::ready(finished));
+        if let Some(finished) = self.at_hand(&engine, &call.flight, &watch) {
+            return Working::Done(finished);
         }
         let prepared = Arc::new(call.prepare(&engine));
         let presence = Presence::new();
         let caller = Caller(Arc::clone(&presence));
         let id = prepared.id();
-        let task_of = Arc::clone(&engine);
+        let asking = Arc::clone(&self).ask(Arc::clone(&engine), prepared, Arc::clone(&presence));
+        let asked = match engine.poll_once(Box::pin(asking)) {
+            Polled::Ended(Spawned::Done(Ok(attempt))) => Polled::Ended(attempt),
+            Polled::Ended(Spawned::Done(Err(finished))) => {
+                return Working::Done(finished.counted(&watch));
+            }
+            Polled::Ended(Spawned::Panicked(panic)) => {
+                let panicked = self.finished(Spawned::Panicked(panic), id);
+                return Working::Done(panicked.counted(&watch));
+            }
+            Polled::Ended(Spawned::Gone) => {
+                return Working::Done(self.finished(Spawned::Gone, id).counted(&watch));
+            }
+            Polled::Waits(asking) => Polled::Waits(asking),
+        };
         let this = Arc::clone(&self);
         let watched = Arc::clone(&watch);
         let work = async move {
-            // In boxes of their own: while the body runs, neither is there.
-            let entry = Box::pin(enter(&engine, &prepared, &presence)).await;
-            let finished = match entry {
-                Entry::Won(attempt) => {
-                    fault::point("before-body").await;
-                    // In both cases, dropping the attempt gives the
-                    // reservation back.
-                    if !presence.begin() {
-                        return None;
-                    }
-                    if attempt.engine.is_drained() {
-                        this.refuse(Error::ShuttingDown, Some(id))
-                    } else {
-                        let ended = run(&attempt, body, parent.as_ref()).await;
-                        Box::pin(this.conclude(attempt, ended)).await
-                    }
+            let entered = match asked {
+                Polled::Ended(attempt) => Ok(attempt),
+                Polled::Waits(asking) => asking.await?,
+            };
+            let finished = match entered {
+                // In both cases, dropping the attempt gives the reservation
+                // back.
+                Ok(_) if !presence.begin() => return None,
+                Ok(attempt) if attempt.engine.is_drained() => {
+                    this.refuse(Error::ShuttingDown, Some(id))
                 }
-                entry => this.answer(&prepared, entry)?,
+                Ok(attempt) => {
+                    let ended = run(&attempt, body, parent.as_ref()).await;
+                    // In a box of its own: while the body runs, it is not there.
+                    Box::pin(this.conclude(attempt, ended)).await
+                }
+                Err(finished) => finished,
             };
             Some(finished.counted(&watched))
         };
-        let spawned = task_of.spawn(work);
-        Box::pin(async move {
+        let spawned = engine.spawn(work);
+        Working::Waits(Box::pin(async move {
             let spawned = spawned.await;
             drop(caller);
             self.finished(spawned, id).counted(&watch)
-        })
+        }))
+    }
+
+    /// Steps one: takes the key, or learns how the call ends without it. None
+    /// if the caller has left.
+    async fn ask(
+        self: Arc<Self>,
+        engine: Arc<Inner>,
+        prepared: Arc<Prepared>,
+        presence: Arc<Presence>,
+    ) -> Option<Result<Attempt, Finished<Result<T, E>>>> {
+        match enter(&engine, &prepared, &presence).await {
+            Entry::Won(attempt) => {
+                fault::point("before-body").await;
+                Some(Ok(attempt))
+            }
+            entry => self.answer(&prepared, entry).map(Err),
+        }
     }
 
     fn open(&self, call: Call) -> Opened {
         if call.is_unprotected() {
             return Opened::Unprotected;
         }
-        let engine = match Engine::find(call.engine.as_ref()) {
+        let engine = match Engine::find(call.given_engine()) {
             Ok(engine) => engine.inner,
             Err(error) => return Opened::Refused(error, None),
         };
@@ -347,16 +367,20 @@ where
         }
     }
 
-    /// Gives what this process has in memory, without asking the store.
-    fn cached(
+    /// Gives an answer that is at hand: neither task nor reservation is needed.
+    fn at_hand(
         &self,
         engine: &Inner,
         key: &FlightKey,
         watch: &Watch,
     ) -> Option<Finished<Result<T, E>>> {
-        let cached = engine.cached(key)?;
-        watch.hit();
-        let finished = self.replay(key.id, &cached.landed, How::Replayed);
+        let finished = if let Some(cached) = engine.cached(key) {
+            watch.hit();
+            self.replay(key.id, &cached.landed, How::Replayed)
+        } else {
+            let landed = engine.find_at_hand(key)?;
+            self.replay(key.id, &landed, How::Replayed)
+        };
         Some(finished.counted(watch))
     }
 

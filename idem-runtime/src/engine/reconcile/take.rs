@@ -117,7 +117,7 @@ async fn mark(engine: &Inner, record: &Record) -> Result<bool, StoreError> {
 /// a reservation needs only their digests.
 fn prepare(engine: &Inner, record: Record, released_us: Option<i64>) -> Prepared {
     Prepared {
-        operation: Arc::from(record.operation.as_str()),
+        operation: record.operation.clone().into(),
         flight: FlightKey {
             id: record.id,
             fingerprint: record.fingerprint,

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use crate::http::hex;
 use crate::http::problem::{Problem, ProblemKind};
+use crate::identity::hex;
 
 /// A JSON body, with a digest of it for `payload`.
 ///

@@ -1,10 +1,11 @@
 //! Requests that arrive together travel together.
 //!
-//! Whoever sends first takes a lane, and leaves with all who were ready at the
-//! same moment. What arrives while all lanes are taken waits, and goes together
-//! when one comes back: no timer, and no delay without load. A server then has
-//! one statement, one commit and one flush for many. The more there is to carry,
-//! the fewer lanes carry it.
+//! Whoever finds the road free goes alone and at once. Then whoever sends first
+//! takes a lane, and leaves with all who were ready at the same moment. What
+//! arrives while all lanes are taken waits, and goes together when one comes
+//! back: no timer, and no delay without load. A server then has one statement,
+//! one commit and one flush for many. The more there is to carry, the fewer lanes
+//! carry it.
 //!
 //! Each caller gets its own truth. Together go only requests for different
 //! keys, each with a reply of its own. If the server refuses what went
@@ -12,7 +13,7 @@
 //! one of them is told to that one: stores take every request twice.
 //!
 //! A lane is a task: no caller cuts off the others by leaving, or holds them up
-//! by not being polled. A trip ends when all who wait for it have left. If the
+//! by not being polled; who goes alone carries nobody else. A trip ends when all who wait for it have left. If the
 //! lane's runtime ends, those who were not sent yet take another one.
 
 use std::collections::{HashSet, VecDeque};
@@ -28,6 +29,9 @@ use crate::sync::{Arc, Mutex, lock, oneshot};
 
 /// As long as so few requests are under way, each gets a lane at once.
 const LANES: usize = 8;
+/// As long as fewer are under way, each is sent by its own caller: to carry one, a
+/// task is not worth it.
+const ALONE: usize = 2;
 /// How many lanes there are when more are under way. With one, every caller
 /// would wait for up to two trips; the more there are, the fewer go together.
 const FEW: usize = 2;
@@ -103,6 +107,7 @@ pub(super) struct Gather<T: Trip>(Arc<Shared<T>>);
 struct Shared<T: Trip> {
     trip: T,
     lanes: usize,
+    alone: usize,
     line: Mutex<Line<T>>,
 }
 
@@ -144,19 +149,20 @@ impl<T: Trip> std::fmt::Debug for Gather<T> {
 
 impl<T: Trip> Gather<T> {
     pub(super) fn new(trip: T) -> Self {
-        Self::with(trip, LANES)
+        Self::with(trip, LANES, ALONE)
     }
 
     /// Sends each request by itself.
     #[cfg(feature = "mysql")]
     pub(super) fn apart(trip: T) -> Self {
-        Self::with(trip, 0)
+        Self::with(trip, 0, 0)
     }
 
-    fn with(trip: T, lanes: usize) -> Self {
+    fn with(trip: T, lanes: usize, alone: usize) -> Self {
         Self(Arc::new(Shared {
             trip,
             lanes,
+            alone,
             line: Mutex::new(Line {
                 under_way: 0,
                 carried: 0,
@@ -175,6 +181,9 @@ impl<T: Trip> Gather<T> {
         if self.0.lanes == 0 {
             return self.0.trip.alone(request).await;
         }
+        if let Some(_alone) = self.alone() {
+            return self.0.trip.alone(request).await;
+        }
         for _ in 0..TRIES {
             let (reply, later) = oneshot::channel();
             let request = request.clone();
@@ -188,23 +197,47 @@ impl<T: Trip> Gather<T> {
         Err(no_runtime())
     }
 
+    /// Takes the road for one request that its own caller sends, if hardly anybody
+    /// is on it.
+    fn alone(&self) -> Option<Alone<'_, T>> {
+        let mut line = lock(&self.0.line);
+        let most = self.0.alone;
+        let is_free = line.under_way < most && line.carried < most && line.waiting.is_empty();
+        is_free.then(|| {
+            line.under_way += 1;
+            line.carried += 1;
+            Alone(&self.0)
+        })
+    }
+
     fn enter(&self, waiting: Waiting<T>) {
         let lane = {
             let mut line = lock(&self.0.line);
             line.waiting.push_back(waiting);
-            if line.is_boarding || !line.has_room(self.0.lanes) {
-                return;
-            }
-            line.under_way += 1;
-            line.is_boarding = true;
-            Lane {
-                shared: Arc::clone(&self.0),
-                is_boarding: true,
-                is_over: false,
-                carried: 0,
-            }
+            line.board(&self.0)
         };
-        // Not under the lock: a runtime that has ended drops it here and now.
+        drive_if_there_is(lane);
+    }
+}
+
+/// A request that is sent by its own caller, until dropped.
+struct Alone<'a, T: Trip>(&'a Arc<Shared<T>>);
+
+impl<T: Trip> Drop for Alone<'_, T> {
+    fn drop(&mut self) {
+        let lane = {
+            let mut line = lock(&self.0.line);
+            line.under_way -= 1;
+            line.carried -= 1;
+            line.board(self.0)
+        };
+        drive_if_there_is(lane);
+    }
+}
+
+/// Not under the lock: a runtime that has ended drops the lane here and now.
+fn drive_if_there_is<T: Trip>(lane: Option<Lane<T>>) {
+    if let Some(lane) = lane {
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(drive(lane))),
             Err(_) => drop(lane),
@@ -216,6 +249,21 @@ impl<T: Trip> Line<T> {
     /// Whether one lane more is for those who wait.
     fn has_room(&self, lanes: usize) -> bool {
         self.under_way < FEW.min(lanes) || (self.under_way < lanes && self.carried < lanes)
+    }
+
+    /// Takes a lane for those who wait, if they need one and there is room.
+    fn board(&mut self, shared: &Arc<Shared<T>>) -> Option<Lane<T>> {
+        if self.waiting.is_empty() || self.is_boarding || !self.has_room(shared.lanes) {
+            return None;
+        }
+        self.under_way += 1;
+        self.is_boarding = true;
+        Some(Lane {
+            shared: Arc::clone(shared),
+            is_boarding: true,
+            is_over: false,
+            carried: 0,
+        })
     }
 
     /// Takes who goes next: the first ones, of different keys, that still wait.

@@ -89,8 +89,13 @@ impl Scene {
     }
 
     fn with(lanes: usize) -> Self {
+        Self::alone(lanes, 0)
+    }
+
+    /// With so many that their own callers send.
+    fn alone(lanes: usize, alone: usize) -> Self {
         let (sender, sent) = mpsc::unbounded_channel();
-        let gather = Gather::with(Fake(sender), lanes);
+        let gather = Gather::with(Fake(sender), lanes, alone);
         Self { gather, sent }
     }
 
@@ -347,30 +352,35 @@ async fn while_many_are_under_way_few_lanes_carry_them() {
     }
 }
 
-/// Theirs takes a lane, ours waits for it, and their runtime ends.
+/// Theirs takes a lane, or goes alone, ours waits, and their runtime ends.
 #[tokio::test]
 async fn a_runtime_that_ends_cuts_its_trip_off_and_nobody_elses() {
-    let mut scene = Scene::new();
-    let theirs = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .build()
-        .unwrap();
-    let mut their_trips = Vec::new();
-    for key in (100..).take(LANES) {
-        let gather = scene.gather.clone();
-        theirs.spawn(async move { gather.send(&Key::of(key)).await.ok() });
-        their_trips.push(scene.next().await);
+    for alone in [0, LANES] {
+        let mut scene = Scene::alone(LANES, alone);
+        let theirs = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
+        let mut their_trips = Vec::new();
+        for key in (100..).take(LANES) {
+            let gather = scene.gather.clone();
+            theirs.spawn(async move { gather.send(&Key::of(key)).await.ok() });
+            their_trips.push(scene.next().await);
+        }
+        let ours = tokio::spawn(scene.send(1).await);
+        theirs.shutdown_background();
+        for mut trip in their_trips {
+            trip.end.closed().await;
+        }
+        let sent = scene.next().await;
+        assert_eq!(sent.keys, [1]);
+        sent.answer();
+        assert_eq!(ours.await.unwrap(), Ok(1));
+        // Polled: it may have to take a lane a second time.
+        let next = tokio::spawn(scene.send(2).await);
+        scene.next().await.answer();
+        assert_eq!(next.await.unwrap(), Ok(2));
     }
-    let ours = tokio::spawn(scene.send(1).await);
-    theirs.shutdown_background();
-    for mut trip in their_trips {
-        trip.end.closed().await;
-    }
-    let sent = scene.next().await;
-    assert_eq!(sent.keys, [1]);
-    sent.answer();
-    assert_eq!(ours.await.unwrap(), Ok(1));
-    scene.fill().await;
 }
 
 /// Whose runtime has ended takes a lane that is dropped at once.
@@ -403,4 +413,54 @@ async fn a_runtime_that_has_ended_sends_nothing_and_is_in_nobodys_way() {
     assert!(!error.is_ambiguous(), "{error:?}");
     assert!(scene.sent.try_recv().is_err());
     scene.fill().await;
+}
+
+#[tokio::test]
+async fn the_first_ones_are_sent_by_their_own_callers() {
+    let mut scene = Scene::alone(4, 2);
+    let first = scene.send(1).await;
+    // Without a task of ours having run.
+    let one = scene.sent.try_recv().unwrap();
+    let second = scene.send(2).await;
+    let two = scene.sent.try_recv().unwrap();
+    let third = scene.send(3).await;
+    assert!(scene.sent.try_recv().is_err(), "the next one takes a lane");
+    let three = scene.next().await;
+    for (sending, sent, key) in [(first, one, 1), (second, two, 2), (third, three, 3)] {
+        assert_eq!(sent.keys, [key]);
+        sent.answer();
+        assert_eq!(sending.await, Ok(key));
+    }
+    let again = scene.send(4).await;
+    assert_eq!(scene.sent.try_recv().unwrap().keys, [4]);
+    drop(again);
+}
+
+#[tokio::test]
+async fn when_one_that_went_alone_ends_those_who_wait_go_together() {
+    for answered in [true, false] {
+        let mut scene = Scene::alone(1, 1);
+        let first = scene.send(1).await;
+        let one = scene.next().await;
+        let others = [scene.send(2).await, scene.send(3).await];
+        tokio::task::yield_now().await;
+        assert!(scene.sent.try_recv().is_err(), "there is one lane");
+        if answered {
+            one.answer();
+            assert_eq!(first.await, Ok(1));
+        } else {
+            // It leaves, and cuts off nobody but itself.
+            drop(first);
+        }
+        let together = scene.next().await;
+        assert_eq!(together.keys, [2, 3]);
+        together.answer();
+        for (sending, key) in others.into_iter().zip(2..) {
+            assert_eq!(sending.await, Ok(key));
+        }
+        // Nobody is on the road any more.
+        let last = scene.send(4).await;
+        assert_eq!(scene.sent.try_recv().unwrap().keys, [4]);
+        drop(last);
+    }
 }

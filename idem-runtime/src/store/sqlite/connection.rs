@@ -12,7 +12,7 @@ use super::statements;
 use crate::error::StoreError;
 
 /// How long `SQLite` itself waits for a lock.
-const BUSY: Duration = Duration::from_secs(2);
+pub(super) const BUSY: Duration = Duration::from_secs(2);
 
 /// How often a locked file is tried again. Each try already waits for the busy
 /// timeout inside `SQLite`, except where it sees that waiting cannot help.

@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::store::{
     Complete, MarkUnknown, Meta, RecordStep, Release, Reserve, Reserved, Settle, Sweep, Written,
 };
-use crate::sync::{Arc, Mutex, lock, mpsc, oneshot};
+use crate::sync::{mpsc, oneshot};
 
 use super::gone;
 
@@ -16,8 +16,6 @@ const BATCH: usize = 256;
 
 pub(super) enum Op {
     Pin(Meta),
-    /// A reservation that nobody has looked at yet: it may need no transaction.
-    Look(Reserve),
     Reserve(Reserve),
     Complete(Complete),
     Release(Release),
@@ -42,70 +40,27 @@ pub(super) struct Job {
 /// Returns both ends of the queue to a writer.
 pub(super) fn queue() -> (Jobs, Inbox) {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let idle = Arc::new(Mutex::new(false));
-    let jobs = Jobs {
-        sender,
-        idle: Arc::clone(&idle),
-    };
-    (jobs, Inbox { receiver, idle })
+    (Jobs(sender), Inbox(receiver))
 }
 
 #[derive(Debug)]
-pub(super) struct Jobs {
-    sender: mpsc::Sender<Job>,
-    /// Whether the writer waits for the next job. Jobs are put into the queue
-    /// under its lock, so that the next one is the first one.
-    idle: Arc<Mutex<bool>>,
-}
+pub(super) struct Jobs(mpsc::Sender<Job>);
 
 impl Jobs {
     /// Asks the writer, after what waits for it already.
     pub(super) async fn ask(&self, op: Op) -> Result<Done, StoreError> {
-        let room = self.sender.reserve().await.map_err(|_| gone())?;
         let (reply, answer) = oneshot::channel();
-        {
-            let mut idle = lock(&self.idle);
-            *idle = false;
-            room.send(Job { op, reply });
-        }
+        self.0.send(Job { op, reply }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
-    }
-
-    /// Asks the writer if it has nothing to do, so that nothing is in the way
-    /// of the answer: no transaction, and no wait for a lock.
-    pub(super) async fn ask_if_idle(
-        &self,
-        op: impl FnOnce() -> Op + Send,
-    ) -> Option<Result<Done, StoreError>> {
-        let answer = {
-            let mut idle = lock(&self.idle);
-            if !*idle {
-                return None;
-            }
-            let room = self.sender.try_reserve().ok()?;
-            *idle = false;
-            let (reply, answer) = oneshot::channel();
-            room.send(Job { op: op(), reply });
-            answer
-        };
-        Some(answer.await.unwrap_or_else(|_| Err(gone())))
     }
 }
 
 /// The writer's end.
-pub(super) struct Inbox {
-    receiver: mpsc::Receiver<Job>,
-    idle: Arc<Mutex<bool>>,
-}
+pub(super) struct Inbox(mpsc::Receiver<Job>);
 
 impl Inbox {
-    /// Waits for jobs, and is idle if it can look at once. False if every
-    /// sender is gone.
-    pub(super) fn wait(&mut self, batch: &mut Vec<Job>, can_look: bool) -> bool {
-        {
-            let mut idle = lock(&self.idle);
-            *idle = can_look && self.receiver.is_empty();
-        }
-        self.receiver.blocking_recv_many(batch, BATCH) > 0
+    /// Waits for jobs. False if every sender is gone.
+    pub(super) fn wait(&mut self, batch: &mut Vec<Job>) -> bool {
+        self.0.blocking_recv_many(batch, BATCH) > 0
     }
 }

@@ -1,32 +1,93 @@
 //! Reservations that change nothing: a replay, a running attempt.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 
+use super::connection::BUSY;
 use super::error::store_error;
 use super::jobs::{Done, Op};
 use super::time::StoreTime;
 use super::{SqliteStore, gone, rows};
+use crate::clock::{Clock as _, SystemClock, micros};
 use crate::error::StoreError;
+use crate::identity::{Fingerprint, RecordId};
 use crate::store::{Reserve, Reserved};
+use crate::sync::{AtomicI64, Ordering};
 use crate::transition;
 
+/// What a look takes whose pages are in memory is a hundredth of this.
+const SLOW: Duration = Duration::from_millis(1);
+/// How long looks go to the threads after a slow one.
+const REST: Duration = Duration::from_secs(1);
+
+/// Whether looks are quick enough to be made where the caller is polled.
+///
+/// A row that was read lately takes a few microseconds, less than to wake
+/// another thread. One on a slow disk must not hold up a runtime again and again.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// On this process's monotonic clock.
+    rests_until_us: AtomicI64,
+}
+
+impl Pace {
+    /// Measures what is done here and now; none without doing it while looks are
+    /// slow.
+    fn measure<T>(&self, look: impl FnOnce() -> Option<T>) -> Option<T> {
+        let started = SystemClock.monotonic();
+        if micros(started) < self.rests_until_us.load(Ordering::Relaxed) {
+            return None;
+        }
+        let looked = look();
+        let ended = SystemClock.monotonic();
+        if ended.saturating_sub(started) > SLOW {
+            self.rests_until_us
+                .store(micros(ended + REST), Ordering::Relaxed);
+        }
+        looked
+    }
+}
+
 impl SqliteStore {
-    /// Reserves, without the write lock if nothing changes. A writer that has
-    /// nothing to do looks by itself, and goes on if it must; while it writes,
-    /// or waits to, a reading connection looks.
+    /// Finds a finished record here and now.
+    pub(super) fn find_at_once(
+        &self,
+        id: &RecordId,
+        fingerprint: &Fingerprint,
+    ) -> Option<Reserved> {
+        self.at_once(|conn| {
+            let record = rows::find(conn, id).ok()?.ok()??;
+            transition::at_hand(&record, fingerprint, self.0.time.at_least(i64::MIN))
+        })
+    }
+
+    /// Reserves, without the write lock if nothing changes.
     pub(super) async fn look_and_reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {
-        let jobs = &self.0.jobs;
-        let done = match jobs.ask_if_idle(|| Op::Look(request.clone())).await {
-            Some(done) => done?,
-            None => match self.look(request).await? {
-                Some(reserved) => return Ok(reserved),
-                None => jobs.ask(Op::Reserve(request.clone())).await?,
-            },
+        let looked = match self.at_once(|conn| look(conn, &self.0.time, request).ok()) {
+            Some(looked) => looked,
+            None => self.look(request).await?,
         };
-        match done {
+        if let Some(reserved) = looked {
+            return Ok(reserved);
+        }
+        match self.0.jobs.ask(Op::Reserve(request.clone())).await? {
             Done::Reserved(reserved) => Ok(reserved),
             _ => Err(gone()),
         }
+    }
+
+    /// Looks here and now, if that is quick and waits for nobody. An error is
+    /// left to those who can wait.
+    fn at_once<T>(&self, look: impl FnOnce(&Connection) -> Option<T>) -> Option<T> {
+        self.0.pace.measure(|| {
+            self.0.readers.at_once(|conn| {
+                conn.busy_timeout(Duration::ZERO).ok()?;
+                let looked = look(conn);
+                conn.busy_timeout(BUSY).ok()?;
+                looked
+            })
+        })
     }
 
     async fn look(&self, request: &Reserve) -> Result<Option<Reserved>, StoreError> {
@@ -37,7 +98,7 @@ impl SqliteStore {
 }
 
 /// Answers a reservation that changes nothing; none if it needs a transaction.
-pub(super) fn look(
+fn look(
     conn: &Connection,
     time: &StoreTime,
     request: &Reserve,
@@ -52,4 +113,25 @@ pub(super) fn look(
     let now_us = time.at_least(i64::MIN);
     let decision = transition::reserve(Some(&record), request, now_us);
     Ok(decision.write.is_none().then_some(decision.reply))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_slow_look_the_threads_look() {
+        let pace = Pace::default();
+        let slow = || {
+            let started = SystemClock.monotonic();
+            while SystemClock.monotonic() - started <= SLOW {}
+            Some(())
+        };
+        assert_eq!(pace.measure(|| Some(1)), Some(1));
+        assert_eq!(pace.measure(|| Some(2)), Some(2));
+        assert_eq!(pace.measure(slow), Some(()));
+        assert_eq!(pace.measure(|| Some(3)), None);
+        pace.rests_until_us.store(0, Ordering::Relaxed);
+        assert_eq!(pace.measure(|| Some(4)), Some(4));
+    }
 }

@@ -2,8 +2,10 @@
 //!
 //! Several processes of one host may share the file. One connection per process
 //! writes and packs what waits into one transaction; a few connections read;
-//! one more renews leases and does nothing else. Each has a thread of its own,
-//! so that no driver blocks a runtime and a call costs one jump there and back.
+//! one more renews leases and does nothing else. They are used on threads of
+//! the store's own, so that no driver blocks a runtime and a call costs one jump
+//! there and back; only a look at one row is made where the caller is, as long as
+//! such looks are quick.
 //!
 //! | | |
 //! |---|---|
@@ -40,6 +42,7 @@ use rusqlite::Connection;
 use self::connection::Database;
 use self::error::store_error;
 use self::jobs::{Done, Jobs, Op};
+use self::look::Pace;
 pub use self::options::SqliteOptions;
 use self::renewer::SqliteRenewer;
 use self::threads::Threads;
@@ -51,6 +54,7 @@ use super::{
     Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::error::{StoreError, StoreErrorKind};
+use crate::identity::{Fingerprint, RecordId};
 use crate::record::Standing;
 use crate::sync::Arc;
 
@@ -66,6 +70,7 @@ struct Shared {
     database: Database,
     jobs: Jobs,
     readers: Threads,
+    pace: Pace,
     time: StoreTime,
 }
 
@@ -206,6 +211,10 @@ impl Store for SqliteStore {
             findings.push(Finding::ReadableByOthers);
         }
         Ok(findings)
+    }
+
+    fn at_hand(&self, id: &RecordId, fingerprint: &Fingerprint) -> Option<Reserved> {
+        self.find_at_once(id, fingerprint)
     }
 
     async fn reserve(&self, request: &Reserve) -> Result<Reserved, StoreError> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::connection::Database;
+use super::look::Pace;
 use super::threads::Threads;
 use super::time::StoreTime;
 use super::{Shared, SqliteStore, misconfigured, writer};
@@ -65,6 +66,7 @@ impl SqliteOptions {
             database,
             jobs,
             readers,
+            pace: Pace::default(),
             time,
         })))
     }

@@ -1,8 +1,8 @@
-//! Threads that each have a connection and do what is asked of it: a few that
-//! read, and the one that renews.
+//! Threads that do on connections what is asked of them: a few that read, and
+//! the one that renews.
 //!
-//! A driver's call blocks, so none is made where futures are polled. One jump
-//! there and one back are all that it costs.
+//! A driver's call blocks, so none that may take long is made where futures are
+//! polled. One jump there and one back are all that it costs.
 
 use std::collections::VecDeque;
 
@@ -30,6 +30,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     tasks: VecDeque<Task>,
+    /// Connections that nobody uses at the moment.
+    spare: Vec<Connection>,
     threads: usize,
     /// Those that wait for work, or are about to wake up for it.
     idle: usize,
@@ -83,6 +85,16 @@ impl Threads {
         answer.await.map_err(|_| gone())?
     }
 
+    /// Does a task here and now, on a connection that nobody uses. None if
+    /// there is no such connection, or if the task gave nothing.
+    pub(super) fn at_once<T>(&self, task: impl FnOnce(&Connection) -> Option<T>) -> Option<T> {
+        let lent = Lent {
+            conn: Some(lock(&self.0.state).spare.pop()?),
+            shared: &self.0,
+        };
+        lent.conn.as_ref().and_then(task)
+    }
+
     fn push(&self, task: Task) -> Result<(), StoreError> {
         let mut state = lock(&self.0.state);
         state.tasks.push_back(task);
@@ -123,36 +135,61 @@ impl Drop for Threads {
 impl Shared {
     fn serve(&self) {
         let _leaving = Leaving(self);
-        let mut conn = None;
-        while let Some(task) = self.next() {
-            if conn.is_none() {
-                match self.database.connect() {
-                    Ok(opened) => conn = Some(opened),
-                    Err(error) => {
-                        task(Err(error));
-                        continue;
-                    }
+        while let Some((task, spare)) = self.next() {
+            let conn = match spare.map_or_else(|| self.database.connect(), Ok) {
+                Ok(conn) => conn,
+                Err(error) => {
+                    task(Err(error));
+                    continue;
                 }
-            }
-            if let Some(conn) = &conn {
+            };
+            let lent = Lent {
+                conn: Some(conn),
+                shared: self,
+            };
+            if let Some(conn) = &lent.conn {
                 task(Ok(conn));
             }
         }
     }
 
-    /// Waits for a task; none is left if this is over.
-    fn next(&self) -> Option<Task> {
+    /// Waits for a task; none is left if this is over. A connection comes with
+    /// it, if there is one.
+    fn next(&self) -> Option<(Task, Option<Connection>)> {
         let mut state = lock(&self.state);
         loop {
             if let Some(task) = state.tasks.pop_front() {
-                return Some(task);
+                return Some((task, state.spare.pop()));
             }
             if state.closed {
+                // Closed here, since the last one may have much to do.
+                let spare = std::mem::take(&mut state.spare);
+                drop(state);
+                drop(spare);
                 return None;
             }
             state.idle += 1;
             state = wait(&self.work, state);
             state.idle -= 1;
+        }
+    }
+}
+
+/// A connection in use, until dropped.
+struct Lent<'a> {
+    conn: Option<Connection>,
+    shared: &'a Shared,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        // What a panic left open ends with the connection.
+        if std::thread::panicking() {
+            return;
+        }
+        let mut state = lock(&self.shared.state);
+        if state.spare.len() < self.shared.most {
+            state.spare.extend(self.conn.take());
         }
     }
 }

@@ -10,7 +10,6 @@ use rusqlite::Connection;
 use super::connection::{Database, begin, execute};
 use super::error::store_error;
 use super::jobs::{self, Done, Inbox, Job, Jobs, Op};
-use super::look::look;
 use super::time::StoreTime;
 use super::{gone, no_thread, rows, schema, statements, steps};
 use crate::error::{StoreError, StoreErrorKind};
@@ -80,11 +79,7 @@ impl Writer {
     /// Serves jobs until every sender is gone.
     fn serve(mut self, mut inbox: Inbox) {
         let mut batch = Vec::new();
-        while inbox.wait(&mut batch, self.conn.is_some()) {
-            self.look_first(&mut batch);
-            if batch.is_empty() {
-                continue;
-            }
+        while inbox.wait(&mut batch) {
             match self.transact(&mut batch) {
                 Ok(results) => answer(&mut batch, results),
                 Err(failed) if failed.inside && batch.len() > 1 => {
@@ -95,21 +90,6 @@ impl Writer {
                 }
                 Err(failed) => refuse(&mut batch, &failed.error),
             }
-        }
-    }
-
-    /// Answers the job that found the writer idle, if no transaction is needed.
-    fn look_first(&self, batch: &mut Vec<Job>) {
-        let (Some(conn), Some(job)) = (&self.conn, batch.first()) else {
-            return;
-        };
-        let Op::Look(request) = &job.op else {
-            return;
-        };
-        let looked = look(conn, &self.time, request).transpose();
-        if let Some(found) = looked {
-            let job = batch.remove(0);
-            job.reply.send(found.map(Done::Reserved)).ok();
         }
     }
 
@@ -159,7 +139,7 @@ impl Writer {
 fn answer(batch: &mut Vec<Job>, results: Results) {
     for (job, result) in batch.drain(..).zip(results) {
         fault::point_on_thread(match job.op {
-            Op::Look(_) | Op::Reserve(_) => "reserve-committed",
+            Op::Reserve(_) => "reserve-committed",
             Op::Complete(_) => "complete-committed",
             _ => "other-committed",
         });
@@ -187,7 +167,7 @@ fn run_all(conn: &Connection, batch: &[Job], time: &StoreTime) -> rusqlite::Resu
 fn run(conn: &Connection, op: &Op, now_us: i64) -> rusqlite::Result<Result<Done, StoreError>> {
     Ok(match op {
         Op::Pin(meta) => Ok(Done::Pinned(pin(conn, meta, now_us)?)),
-        Op::Look(request) | Op::Reserve(request) => step(conn, &request.id, |current| {
+        Op::Reserve(request) => step(conn, &request.id, |current| {
             transition::reserve(current, request, now_us)
         })?
         .map(Done::Reserved),

@@ -72,6 +72,24 @@ pub(super) fn in_progress(left_us: i64) -> Reserved {
     Reserved::InProgress { left_us }
 }
 
+/// The same, whenever it was told.
+fn without_age(reserved: Reserved) -> Reserved {
+    match reserved {
+        Reserved::Completed {
+            answer,
+            finished_us,
+            attempt,
+            left_us,
+        } => Reserved::Completed {
+            answer,
+            finished_us,
+            attempt,
+            left_us: left_us.map(|_| 0),
+        },
+        other => other,
+    }
+}
+
 pub(super) fn unknown(reason: UnknownReason) -> Reserved {
     Reserved::Unknown {
         reason,
@@ -216,8 +234,19 @@ impl Bench {
         }
     }
 
+    /// Reserves. What the store had at hand before, if it has such a thing, must be
+    /// what a call without a version is told.
     pub(super) async fn reserve(&self, request: &Reserve) -> Reserved {
-        done(self.store.reserve(request).await)
+        let at_hand = self.store.at_hand(&request.id, &request.fingerprint);
+        let reserved = done(self.store.reserve(request).await);
+        if let (Some(at_hand), None) = (at_hand, &request.version) {
+            assert_eq!(
+                without_age(at_hand),
+                without_age(reserved.clone()),
+                "what is at hand must be what the reservation is told"
+            );
+        }
+        reserved
     }
 
     /// Asks what stands there, as a caller that refuses to take over. Where
