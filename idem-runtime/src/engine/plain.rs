@@ -251,7 +251,7 @@ impl<P, M> PlainCall<P, M> {
         R: Answer<Json, P, M>,
         F: Future<Output = R>,
     {
-        let ops = R::ops(self.policy, self.map);
+        let ops = R::ops_in_place(self.policy, self.map);
         driver::in_place(self.call, ops, std::pin::pin!(body)).await
     }
 

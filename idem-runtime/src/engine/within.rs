@@ -77,7 +77,7 @@ impl<C, P, M> TxCall<'_, C, P, M> {
         R: Answer<Json, P, M>,
         F: AsyncFnOnce(&mut C) -> R,
     {
-        let ops = R::ops(self.policy, self.map);
+        let ops = R::ops_within(self.policy, self.map);
         let entered = driver::tx_enter(self.call, ops, self.within, self.conn, self.session).await;
         let mut permit = match entered {
             std::ops::ControlFlow::Break(answer) => return answer,

@@ -9,7 +9,7 @@ use super::{TxAttempt, Within};
 use crate::context::{self, Context};
 use crate::engine::attempt::Phase;
 use crate::engine::call::Call;
-use crate::engine::driver::{Entered, Finished, Ops};
+use crate::engine::driver::{Entered, Finished, OpsWithin};
 use crate::fault;
 use crate::outcome;
 use crate::panic::{CatchPanic, Panic};
@@ -23,7 +23,7 @@ use crate::transaction::{Session, TxConnection};
 pub struct TxPermit<'c, C, R> {
     conn: &'c mut C,
     session: fn(&mut C) -> Session<'_>,
-    ops: Ops<R>,
+    ops: OpsWithin<R>,
     run: TxRun,
 }
 
@@ -63,7 +63,7 @@ impl<R> std::fmt::Debug for TxEnded<R> {
 #[must_use = "futures do nothing unless awaited"]
 pub fn tx_reserve<'c, C, R>(
     call: Call,
-    ops: Ops<R>,
+    ops: OpsWithin<R>,
     within: Within,
     conn: &'c mut C,
 ) -> Pin<Box<impl Future<Output = ControlFlow<R, TxPermit<'c, C, R>>> + use<'c, C, R>>>
@@ -76,7 +76,7 @@ where
 /// As [`tx_reserve`], of a type that is known as a connection by what is given.
 pub(crate) fn tx_enter<'c, C, R>(
     call: Call,
-    ops: Ops<R>,
+    ops: OpsWithin<R>,
     within: Within,
     conn: &'c mut C,
     session: fn(&mut C) -> Session<'_>,
