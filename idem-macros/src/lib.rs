@@ -285,7 +285,7 @@ mod tests;
 /// caller's transaction on `conn`, a parameter that is `&mut` to a connection or
 /// transaction of sqlx: reservation, the body's own rows and the answer commit or
 /// roll back together. The engine's store must be the same database. The body
-/// runs in place and may borrow.
+/// runs in place and may borrow. Needs the feature `tx` of `idem-runtime`.
 ///
 /// An `Err` is not recorded, unless [`on_error`](#on_error) is written: roll back.
 /// With `savepoint` it undoes what the call has done, and nothing else. If a

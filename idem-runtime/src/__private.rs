@@ -9,7 +9,7 @@ pub use crate::codec::Json;
 use crate::context::context;
 use crate::engine::attempt::Phase;
 pub use crate::engine::call::Call;
-pub use crate::engine::driver::{Detached, Ops, detached, in_place};
+pub use crate::engine::driver::{Detached, Ops, OpsInPlace, OpsWithin, detached, in_place};
 pub use crate::engine::driver::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
 pub use crate::engine::site::{Name, Site, path_of};
 use crate::error::Error;
@@ -23,6 +23,22 @@ where
     R: Answer<C, P, M>,
 {
     R::ops(policy, map)
+}
+
+/// Does the same for a body that runs in its caller's task.
+pub fn ops_in_place<R, C, P, M>(policy: P, map: M) -> OpsInPlace<R>
+where
+    R: Answer<C, P, M>,
+{
+    R::ops_in_place(policy, map)
+}
+
+/// Does the same for a call in its caller's transaction.
+pub fn ops_within<R, C, P, M>(policy: P, map: M) -> OpsWithin<R>
+where
+    R: Answer<C, P, M>,
+{
+    R::ops_within(policy, map)
 }
 
 /// Returns whether the outside world must be asked before the body runs.
@@ -96,3 +112,14 @@ pub fn movable<T: Movable + ?Sized>() {}
 /// Checks the same for a type that mentions a type parameter, where the
 /// compiler's own suggestion is the best one.
 pub fn sendable<T: Send + ?Sized>() {}
+
+/// Makes a driver, and is called by nobody.
+///
+/// For its sake the parts of a call that know nothing of its answer, and those of
+/// the codec that know [`Error`], are compiled with this crate. A crate with
+/// annotated functions takes them over, where its profile shares what is generic (as
+/// `dev` does); otherwise it would compile all of them again.
+#[must_use]
+pub fn built_here() -> Ops<Result<(), Error>> {
+    ops::<_, Json, _, _>(policy::Store, FromError)
+}

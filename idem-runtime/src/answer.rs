@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Codec;
+use crate::engine::driver::{self, Ops, OpsInPlace, OpsWithin};
 use crate::error::Error;
 use crate::policy::Disposition;
 
@@ -21,7 +22,11 @@ const MAX_TEXT: usize = 4096;
 )]
 pub trait Answer<C, P, M>: Sized + Send + 'static {
     #[doc(hidden)]
-    fn ops(policy: P, map: M) -> crate::__private::Ops<Self>;
+    fn ops(policy: P, map: M) -> Ops<Self>;
+    #[doc(hidden)]
+    fn ops_in_place(policy: P, map: M) -> OpsInPlace<Self>;
+    #[doc(hidden)]
+    fn ops_within(policy: P, map: M) -> OpsWithin<Self>;
 }
 
 // Recommended on purpose: hidden, every mistake in `T` or `E` would read "not a
@@ -34,8 +39,16 @@ where
     M: ErrorMapping<E>,
     C: Codec<T, P::Kept>,
 {
-    fn ops(policy: P, map: M) -> crate::__private::Ops<Self> {
-        crate::engine::driver::ops::<T, E, C, P, M>(policy, map)
+    fn ops(policy: P, map: M) -> Ops<Self> {
+        driver::ops::<T, E, C, P, M>(policy, map)
+    }
+
+    fn ops_in_place(policy: P, map: M) -> OpsInPlace<Self> {
+        driver::ops_in_place::<T, E, C, P, M>(policy, map)
+    }
+
+    fn ops_within(policy: P, map: M) -> OpsWithin<Self> {
+        driver::ops_within::<T, E, C, P, M>(policy, map)
     }
 }
 

@@ -77,7 +77,7 @@
 //! | [`record`], [`transition`] | the row, and who may change it into what |
 //! | [`canonical`], [`identity`] | how arguments become digests |
 //! | [`codec`] | how an answer is stored |
-//! | `transaction` | calls in their caller's transaction (features of databases) |
+//! | [`transaction`] | calls in their caller's transaction (feature `tx`) |
 //! | [`inbox`](mod@inbox) | messages of a queue, each handled once |
 //! | [`http`] | the layer for `Idempotency-Key`, parts for handlers (feature `http`) |
 //! | [`telemetry`] | metrics, spans and events, and their names |
@@ -97,6 +97,7 @@
 //! | `postgres` | no | `PostgresStore` |
 //! | `mysql` | no | `MySqlStore`, for `MariaDB` and `MySQL` |
 //! | `redis` | no | `RedisStore`, for one server or a cluster |
+//! | `tx` | with `postgres` or `mysql` | calls in the caller's own transaction of sqlx: `tx = conn`, [`PlainCall::in_transaction`], [`receive_in`](inbox::Message::receive_in); `idem::sqlx` |
 //! | `http` | no | [`http`]: the layer for the `Idempotency-Key` header |
 //! | `axum` | no | extractors, a codec for responses, errors as responses |
 //! | `metrics` | yes | counters, gauges and histograms through the `metrics` facade |
@@ -146,10 +147,10 @@ struct OperationsGuide;
 #[doc = include_str!("../../docs/custom-store.md")]
 struct CustomStoreGuide;
 
-#[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
+#[cfg(all(doctest, feature = "macros", feature = "sqlite", feature = "tx"))]
 #[doc = include_str!("../../docs/outbox.md")]
 struct OutboxGuide;
-#[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
+#[cfg(all(doctest, feature = "macros", feature = "sqlite", feature = "tx"))]
 #[doc = include_str!("../../docs/same-transaction.md")]
 struct SameTransactionGuide;
 #[cfg(all(doctest, feature = "macros", feature = "testing"))]
@@ -160,7 +161,7 @@ struct SyncGuide;
 #[doc = include_str!("../../docs/http.md")]
 struct HttpGuide;
 
-#[cfg(all(doctest, feature = "macros", feature = "sqlite"))]
+#[cfg(all(doctest, feature = "macros", feature = "sqlite", feature = "tx"))]
 #[doc = include_str!("../../docs/queues.md")]
 struct QueuesGuide;
 #[cfg(doctest)]
@@ -221,5 +222,5 @@ pub use self::version::Version;
 pub use idem_macros::idempotent;
 #[cfg(feature = "redis")]
 pub use redis;
-#[cfg(feature = "_sql")]
+#[cfg(feature = "tx")]
 pub use sqlx;

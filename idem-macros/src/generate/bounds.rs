@@ -7,10 +7,11 @@ use syn::spanned::Spanned as _;
 
 use super::private;
 use crate::args::choice::OnError;
-use crate::plan::Plan;
+use crate::plan::{Driver, Plan};
 use crate::syntax;
 
-/// `let __idem_ops = ops::<RET, CODEC, P, M>(POLICY, MAP);`
+/// `let __idem_ops = ops::<RET, CODEC, P, M>(POLICY, MAP);`, or that of the way in
+/// which the body runs.
 ///
 /// The only bounds on the answer, so that one mistake is one error. All its
 /// tokens lie at the return type: with mixed locations rustc would underline
@@ -28,9 +29,14 @@ pub(super) fn ops(plan: &Plan) -> TokenStream {
     let (map, map_type) = error_map(plan, place);
     // Types, not `_`: rustc would infer the only mapping that could still fit,
     // and then complain about the argument instead of the error type.
+    let ops = match plan.driver {
+        Driver::Detached => quote_spanned!(span=> ops),
+        Driver::InPlace => quote_spanned!(span=> ops_in_place),
+        Driver::Within => quote_spanned!(span=> ops_within),
+    };
     quote_spanned! {span=>
         let __idem_ops =
-            #private::ops::<#answer, #codec, #policy_type, #map_type>(#policy, #map);
+            #private::#ops::<#answer, #codec, #policy_type, #map_type>(#policy, #map);
     }
 }
 

@@ -44,12 +44,14 @@ impl<M> PlainCall<policy::Store, M> {
     /// Makes this a call in the transaction that has begun on `conn`: reservation,
     /// body and answer commit or roll back with it.
     ///
-    /// The engine's store must be in the same database. An `Err` of the body is
-    /// not recorded unless [`TxCall::on_error`](super::TxCall::on_error) says so.
-    /// A choice of `on_unknown` is refused when the call is made.
+    /// Needs the feature `tx`. The engine's store must be in the same database. An
+    /// `Err` of the body is not recorded unless
+    /// [`TxCall::on_error`](super::TxCall::on_error) says so. A choice of
+    /// `on_unknown` is refused when the call is made.
     ///
     /// # Examples
     /// ```
+    /// # #[cfg(feature = "tx")]
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
@@ -80,6 +82,7 @@ impl<M> PlainCall<policy::Store, M> {
     /// let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(&mut conn).await?;
     /// assert_eq!(rows, 1);
     /// # Ok(()) }
+    /// # #[cfg(not(feature = "tx"))] fn main() {}
     /// ```
     pub fn in_transaction<C>(
         self,
@@ -94,6 +97,7 @@ impl<M> PlainCall<policy::Store, M> {
             map: self.map,
             within: driver::Within::Transaction,
             conn: conn.connection(),
+            session: crate::transaction::TxConnection::session,
         }
     }
 }
@@ -247,7 +251,7 @@ impl<P, M> PlainCall<P, M> {
         R: Answer<Json, P, M>,
         F: Future<Output = R>,
     {
-        let ops = R::ops(self.policy, self.map);
+        let ops = R::ops_in_place(self.policy, self.map);
         driver::in_place(self.call, ops, std::pin::pin!(body)).await
     }
 

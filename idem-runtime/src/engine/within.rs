@@ -4,7 +4,7 @@ use super::call::Call;
 use super::driver::{self, Within};
 use crate::answer::{Answer, policy};
 use crate::codec::Json;
-use crate::transaction::TxConnection;
+use crate::transaction::Session;
 
 /// A call in its caller's transaction, from
 /// [`PlainCall::in_transaction`](super::PlainCall::in_transaction).
@@ -15,6 +15,8 @@ pub struct TxCall<'c, C, P, M> {
     pub(crate) map: M,
     pub(crate) within: Within,
     pub(crate) conn: &'c mut C,
+    /// What `C` can do, so that a type that can not is one error, where it is given.
+    pub(crate) session: fn(&mut C) -> Session<'_>,
 }
 
 impl<C, P, M> std::fmt::Debug for TxCall<'_, C, P, M> {
@@ -38,6 +40,7 @@ impl<'c, C, M> TxCall<'c, C, policy::Unknown, M> {
             map: self.map,
             within: self.within,
             conn: self.conn,
+            session: self.session,
         }
     }
 }
@@ -70,12 +73,12 @@ impl<C, P, M> TxCall<'_, C, P, M> {
     /// If the body panics; as after a drop.
     pub async fn run<R, F>(self, body: F) -> R
     where
-        C: TxConnection,
+        C: Send,
         R: Answer<Json, P, M>,
         F: AsyncFnOnce(&mut C) -> R,
     {
-        let ops = R::ops(self.policy, self.map);
-        let entered = driver::tx_reserve(self.call, ops, self.within, self.conn).await;
+        let ops = R::ops_within(self.policy, self.map);
+        let entered = driver::tx_enter(self.call, ops, self.within, self.conn, self.session).await;
         let mut permit = match entered {
             std::ops::ControlFlow::Break(answer) => return answer,
             std::ops::ControlFlow::Continue(permit) => permit,

@@ -24,6 +24,10 @@ impl Cap {
         Self(Some(attempts))
     }
 
+    #[cfg_attr(
+        not(feature = "tx"),
+        expect(dead_code, reason = "asked in a transaction")
+    )]
     pub(super) const fn is_set(self) -> bool {
         self.0.is_some()
     }

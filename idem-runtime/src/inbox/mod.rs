@@ -65,7 +65,10 @@ mod message;
 mod received;
 mod uncommitted;
 mod unseen;
+#[cfg(feature = "tx")]
 mod within;
+#[cfg(not(feature = "tx"))]
+mod without;
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -63,6 +63,7 @@ pub(super) enum Failure {
     /// The handler's effect, unless it says that there is none.
     Kept,
     /// Nothing: it is rolled back.
+    #[cfg_attr(not(feature = "tx"), expect(dead_code, reason = "so in a transaction"))]
     Undone,
 }
 

@@ -19,7 +19,7 @@ impl<P> Message<P> {
     /// As [`receive`](Self::receive), in the transaction that has begun on
     /// `conn`: reservation, the handler's rows and its answer commit or roll back
     /// with it. **Acknowledge only after the commit**, which is why this returns
-    /// an [`Uncommitted`].
+    /// an [`Uncommitted`]. Needs the feature `tx`.
     ///
     /// A handler that fails is delivered again: the caller rolls back, so that
     /// nothing has happened, and the delivery is `Retry`, after 1 second that
@@ -102,6 +102,7 @@ impl<P> Message<P> {
             map: Apart,
             within: reservation(cap, deliveries),
             conn: conn.connection(),
+            session: TxConnection::session,
         };
         let policy = self.policy;
         let body =

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Complete, Reserve, Reserved, Written};
 use crate::error::StoreError;
-#[cfg(feature = "_sql")]
+#[cfg(all(feature = "_sql", feature = "tx"))]
 use crate::error::StoreErrorKind;
 use crate::transaction::Session;
 
@@ -66,7 +66,7 @@ pub trait Transactional: Send + Sync {
 }
 
 /// The transaction is on something else.
-#[cfg(feature = "_sql")]
+#[cfg(all(feature = "_sql", feature = "tx"))]
 pub(super) fn other_database() -> StoreError {
     StoreError::new(
         StoreErrorKind::Misconfigured,
@@ -75,11 +75,7 @@ pub(super) fn other_database() -> StoreError {
 }
 
 /// One server's transaction cannot be used with another kind of store.
-#[cfg(any(
-    all(feature = "sqlite", feature = "postgres"),
-    all(feature = "sqlite", feature = "mysql"),
-    all(feature = "postgres", feature = "mysql")
-))]
+#[cfg(all(feature = "_sql", feature = "tx"))]
 pub(super) fn other_kind() -> StoreError {
     StoreError::new(
         StoreErrorKind::Misconfigured,

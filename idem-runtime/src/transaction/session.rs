@@ -1,6 +1,6 @@
 //! A caller's connection, of whichever database.
 
-#[cfg(feature = "_sql")]
+#[cfg(all(feature = "_sql", feature = "tx"))]
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 use super::statements::Savepoint;
@@ -11,12 +11,11 @@ use crate::error::StoreError;
 /// Which variants there are depends on the features.
 #[non_exhaustive]
 pub enum Session<'c> {
-    /// There is no database.
-    #[cfg(not(feature = "_sql"))]
+    /// Of no database: no store takes it.
     #[doc(hidden)]
     None(std::marker::PhantomData<&'c mut ()>),
     /// Of a `SQLite` file.
-    #[cfg(feature = "sqlite")]
+    #[cfg(all(feature = "sqlite", feature = "tx"))]
     Sqlite(&'c mut sqlx::SqliteConnection),
     /// To a Postgres server.
     #[cfg(feature = "postgres")]
@@ -40,9 +39,8 @@ impl Session<'_> {
     #[must_use]
     pub fn is_in_transaction(&self) -> bool {
         match self {
-            #[cfg(not(feature = "_sql"))]
             Self::None(_) => false,
-            #[cfg(feature = "sqlite")]
+            #[cfg(all(feature = "sqlite", feature = "tx"))]
             Self::Sqlite(conn) => conn.is_in_transaction(),
             #[cfg(feature = "postgres")]
             Self::Postgres(conn) => conn.is_in_transaction(),
@@ -55,9 +53,8 @@ impl Session<'_> {
     #[must_use]
     pub fn reborrow(&mut self) -> Session<'_> {
         match self {
-            #[cfg(not(feature = "_sql"))]
             Self::None(_) => Session::None(std::marker::PhantomData),
-            #[cfg(feature = "sqlite")]
+            #[cfg(all(feature = "sqlite", feature = "tx"))]
             Self::Sqlite(conn) => Session::Sqlite(conn),
             #[cfg(feature = "postgres")]
             Self::Postgres(conn) => Session::Postgres(conn),
@@ -86,22 +83,20 @@ impl Session<'_> {
     }
 
     #[cfg_attr(
-        not(feature = "_sql"),
+        not(all(feature = "_sql", feature = "tx")),
         expect(
             unused_variables,
             clippy::unused_async,
-            clippy::needless_pass_by_value,
             reason = "there is no database"
         )
     )]
     async fn execute(&mut self, sql: String) -> Result<(), StoreError> {
         // Only a number was filled in.
-        #[cfg(feature = "_sql")]
+        #[cfg(all(feature = "_sql", feature = "tx"))]
         let sql = AssertSqlSafe(sql);
         match self {
-            #[cfg(not(feature = "_sql"))]
             Self::None(_) => {}
-            #[cfg(feature = "sqlite")]
+            #[cfg(all(feature = "sqlite", feature = "tx"))]
             Self::Sqlite(conn) => {
                 let done = conn.execute(sql).await;
                 done.map_err(|error| crate::store::sqlite::in_session(&error))?;

@@ -1,7 +1,7 @@
 //! Between a function's own types and the engine's bytes.
 //!
 //! Generated code is bound by the return type alone: everything that knows `T`,
-//! `E` and the codec is behind [`Driver`], in [`typed`] on the way in and in
+//! `E` and the codec is behind [`Detach`], [`Enter`] and [`EnterIn`], in [`typed`] on the way in and in
 //! [`settle`] on the way out.
 
 mod settle;
@@ -11,7 +11,8 @@ mod within;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
-pub(crate) use self::typed::ops;
+pub(crate) use self::typed::{ops, ops_in_place, ops_within};
+pub(crate) use self::within::tx_enter;
 pub use self::within::{TxEnded, TxPermit, TxRun, Within, tx_reserve};
 use tracing::Instrument as _;
 
@@ -26,24 +27,39 @@ use crate::telemetry::Watch;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The typed half of a call, behind a type that names only its answer.
-pub struct Ops<R>(Arc<dyn Driver<R>>);
+/// The typed half of a call whose body runs in a task of its own, behind a type
+/// that names only its answer.
+///
+/// Each way to run a body has one of its own, so that for a function's answer no
+/// more is compiled than its way needs.
+pub struct Ops<R>(Arc<dyn Detach<R>>);
 
-impl<R> std::fmt::Debug for Ops<R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ops")
-    }
+/// The same of a call whose body runs in its caller's task.
+pub struct OpsInPlace<R>(Arc<dyn Enter<R>>);
+
+/// The same of a call in its caller's transaction.
+pub struct OpsWithin<R>(Arc<dyn EnterIn<R>>);
+
+macro_rules! debug {
+    ($ops:ident) => {
+        impl<R> std::fmt::Debug for $ops<R> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(stringify!($ops))
+            }
+        }
+    };
 }
 
-impl<R> Clone for Ops<R> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
+debug!(Ops);
+debug!(OpsInPlace);
+debug!(OpsWithin);
 
-trait Driver<R>: Send + Sync {
+trait Detach<R>: Send + Sync {
     /// Begins the call. Its body runs in a task of its own.
     fn detached(self: Arc<Self>, call: Call, body: Boxed<R>) -> Working<R>;
+}
+
+trait Enter<R>: Send + Sync {
     /// Takes the reservation for a body that runs in its caller's task.
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<R>>;
     /// Tells the store how that body ended.
@@ -53,6 +69,9 @@ trait Driver<R>: Send + Sync {
         ended: Result<R, Panic>,
         watch: Arc<Watch>,
     ) -> Boxed<Finished<R>>;
+}
+
+trait EnterIn<R>: Send + Sync {
     /// Takes the reservation in the caller's transaction.
     fn enter_in<'s>(
         self: Arc<Self>,
@@ -222,7 +241,7 @@ where
 #[must_use = "futures do nothing unless awaited"]
 pub fn in_place<R, F>(
     call: Call,
-    ops: Ops<R>,
+    ops: OpsInPlace<R>,
     body: Pin<&mut F>,
 ) -> Pin<Box<impl Future<Output = R> + use<'_, R, F>>>
 where
@@ -231,7 +250,7 @@ where
     Box::pin(enter_and_run(call, ops, body))
 }
 
-async fn enter_and_run<R, F>(call: Call, ops: Ops<R>, body: Pin<&mut F>) -> R
+async fn enter_and_run<R, F>(call: Call, ops: OpsInPlace<R>, body: Pin<&mut F>) -> R
 where
     F: Future<Output = R>,
 {
@@ -240,7 +259,12 @@ where
     enter_watched(call, watch, ops, body).instrument(span).await
 }
 
-async fn enter_watched<R, F>(call: Call, watch: Arc<Watch>, ops: Ops<R>, body: Pin<&mut F>) -> R
+async fn enter_watched<R, F>(
+    call: Call,
+    watch: Arc<Watch>,
+    ops: OpsInPlace<R>,
+    body: Pin<&mut F>,
+) -> R
 where
     F: Future<Output = R>,
 {

@@ -7,7 +7,10 @@ use std::marker::PhantomData;
 use tracing::Instrument as _;
 
 use super::within::{OnSession, TxAttempt};
-use super::{Boxed, Driver, Entered, Finished, Ops, Taint, Working, run};
+use super::{
+    Boxed, Detach, Enter, EnterIn, Entered, Finished, Ops, OpsInPlace, OpsWithin, Taint, Working,
+    run,
+};
 use crate::answer::{ErrorMapping, ErrorPolicy};
 use crate::codec::Codec;
 use crate::context::{self, Context};
@@ -24,21 +27,41 @@ use crate::singleflight::{FlightKey, Landed};
 use crate::sync::Arc;
 use crate::telemetry::Watch;
 
-/// Makes the typed half for one return type.
-pub(crate) fn ops<T, E, C, P, M>(policy: P, map: M) -> Ops<Result<T, E>>
-where
-    T: Send + 'static,
-    E: Send + 'static,
-    P: ErrorPolicy<E>,
-    M: ErrorMapping<E>,
-    C: Codec<T, P::Kept>,
-{
-    Ops(Arc::new(Typed::<T, E, C, P, M> {
-        policy,
-        map,
-        types: PhantomData,
-    }))
+macro_rules! makes {
+    ($(#[$doc:meta])* $make:ident, $ops:ident) => {
+        $(#[$doc])*
+        pub(crate) fn $make<T, E, C, P, M>(policy: P, map: M) -> $ops<Result<T, E>>
+        where
+            T: Send + 'static,
+            E: Send + 'static,
+            P: ErrorPolicy<E>,
+            M: ErrorMapping<E>,
+            C: Codec<T, P::Kept>,
+        {
+            $ops(Arc::new(Typed::<T, E, C, P, M> {
+                policy,
+                map,
+                types: PhantomData,
+            }))
+        }
+    };
 }
+
+makes!(
+    /// Makes the typed half for one return type.
+    ops,
+    Ops
+);
+makes!(
+    /// Makes it for bodies that run in their caller's task.
+    ops_in_place,
+    OpsInPlace
+);
+makes!(
+    /// Makes it for calls in their caller's transaction.
+    ops_within,
+    OpsWithin
+);
 
 pub(super) struct Typed<T, E, C, P, M> {
     pub(super) policy: P,
@@ -49,7 +72,7 @@ pub(super) struct Typed<T, E, C, P, M> {
 /// Names types without owning values of them.
 type Types<T, E, C> = PhantomData<fn() -> (T, E, C)>;
 
-impl<T, E, C, P, M> Driver<Result<T, E>> for Typed<T, E, C, P, M>
+impl<T, E, C, P, M> Detach<Result<T, E>> for Typed<T, E, C, P, M>
 where
     T: Send + 'static,
     E: Send + 'static,
@@ -67,7 +90,16 @@ where
             working => working,
         }
     }
+}
 
+impl<T, E, C, P, M> Enter<Result<T, E>> for Typed<T, E, C, P, M>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    P: ErrorPolicy<E>,
+    M: ErrorMapping<E>,
+    C: Codec<T, P::Kept>,
+{
     fn enter(self: Arc<Self>, call: Call, watch: Arc<Watch>) -> Boxed<Entered<Result<T, E>>> {
         Box::pin(async move {
             let (engine, call) = match self.open(call) {
@@ -124,7 +156,16 @@ where
             .spawn(async move { Some(this.conclude(attempt, ended).await.counted(&watched)) });
         Box::pin(async move { self.finished(work.await, id).counted(&watch) })
     }
+}
 
+impl<T, E, C, P, M> EnterIn<Result<T, E>> for Typed<T, E, C, P, M>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    P: ErrorPolicy<E>,
+    M: ErrorMapping<E>,
+    C: Codec<T, P::Kept>,
+{
     fn enter_in<'s>(
         self: Arc<Self>,
         call: Call,

@@ -8,7 +8,7 @@ use super::{Dialect, MySqlStore, rows};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::sql::damaged;
 use crate::store::swap::{self, Inserted, Looked, Tries};
-use crate::store::transactional::{Entrance, Transactional, other_database};
+use crate::store::transactional::{Entrance, Transactional, other_database, other_kind};
 use crate::store::{Complete, Reserve, Reserved, Won, Written};
 use crate::transaction::Session;
 use crate::transition;
@@ -16,8 +16,7 @@ use crate::transition;
 fn connection(session: Session<'_>) -> Result<&mut MySqlConnection, StoreError> {
     match session {
         Session::MySql(conn) => Ok(conn),
-        #[cfg(any(feature = "sqlite", feature = "postgres"))]
-        _ => Err(crate::store::transactional::other_kind()),
+        _ => Err(other_kind()),
     }
 }
 

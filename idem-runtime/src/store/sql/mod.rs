@@ -1,11 +1,11 @@
 //! What the rows of the stores on servers and in files have in common.
 
-#[cfg(feature = "_sql")]
+#[cfg(all(feature = "_sql", feature = "tx"))]
 mod ended;
 #[cfg(feature = "_sql")]
 mod pages;
 
-#[cfg(feature = "_sql")]
+#[cfg(all(feature = "_sql", feature = "tx"))]
 pub(in crate::store) use self::ended::Ended;
 #[cfg(feature = "_sql")]
 pub(in crate::store) use self::pages::{behind, counts, page, to_read};

@@ -37,12 +37,6 @@ impl Failure for rusqlite::Error {
     }
 }
 
-impl Failure for sqlx::Error {
-    fn code(&self) -> Option<i32> {
-        self.as_database_error()?.code()?.parse().ok()
-    }
-}
-
 /// Whether a statement names what is not there.
 pub(super) fn is_of_statement(error: &impl Failure) -> bool {
     error.primary() == Some(ERROR)

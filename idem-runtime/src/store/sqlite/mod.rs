@@ -30,6 +30,7 @@ mod statements;
 mod steps;
 mod threads;
 mod time;
+#[cfg(feature = "tx")]
 mod within;
 mod writer;
 
@@ -46,10 +47,11 @@ pub use self::options::SqliteOptions;
 use self::renewer::SqliteRenewer;
 use self::threads::Threads;
 use self::time::StoreTime;
+#[cfg(feature = "tx")]
 pub(crate) use self::within::in_session;
 use super::{
     Capability, Complete, Finding, Holder, MarkUnknown, Meta, RecordStep, Release, Renewer,
-    Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Transactional, Written,
+    Reserve, Reserved, Standings, Step, Store, StoreAdmin, Sweep, Written,
 };
 use crate::error::{StoreError, StoreErrorKind};
 use crate::identity::{Fingerprint, RecordId};
@@ -254,7 +256,8 @@ impl Store for SqliteStore {
         Some(self)
     }
 
-    fn transactional(&self) -> Option<&dyn Transactional> {
+    #[cfg(feature = "tx")]
+    fn transactional(&self) -> Option<&dyn super::Transactional> {
         Some(self)
     }
 

@@ -2,8 +2,6 @@
 
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Params};
-use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow, SqliteValueRef};
-use sqlx::{Decode, Row as _, TypeInfo as _, ValueRef as _, query::Query};
 
 use super::error::store_error;
 use super::statements;
@@ -30,28 +28,6 @@ impl Columns for rusqlite::Row<'_> {
     fn value(&self, at: usize) -> Option<ValueRef<'_>> {
         self.get_ref(at).ok()
     }
-}
-
-/// A row of the caller's own connection.
-impl Columns for SqliteRow {
-    fn value(&self, at: usize) -> Option<ValueRef<'_>> {
-        let value = self.try_get_raw(at).ok()?;
-        if value.is_null() {
-            return Some(ValueRef::Null);
-        }
-        let kind = value.type_info();
-        Some(match kind.name() {
-            "INTEGER" => ValueRef::Integer(decoded(value)?),
-            "TEXT" => ValueRef::Text(decoded(value)?),
-            "BLOB" => ValueRef::Blob(decoded(value)?),
-            "REAL" => ValueRef::Real(decoded(value)?),
-            _ => return None,
-        })
-    }
-}
-
-fn decoded<'r, T: Decode<'r, Sqlite>>(value: SqliteValueRef<'r>) -> Option<T> {
-    T::decode(value).ok()
 }
 
 pub(super) fn record(row: &impl Columns) -> Result<Record, StoreError> {
@@ -144,23 +120,8 @@ pub(super) fn write(conn: &Connection, record: &Record) -> rusqlite::Result<()> 
         .map(drop)
 }
 
-/// As [`write`], on the caller's own connection.
-pub(super) fn write_in(record: &Record) -> Query<'_, Sqlite, SqliteArguments> {
-    let elements = write_elements(&record.elements);
-    let query = sqlx::query(statements::WRITE);
-    values(record, &elements)
-        .into_iter()
-        .fold(query, |query, value| match value {
-            ValueRef::Null => query.bind(None::<i64>),
-            ValueRef::Integer(number) => query.bind(number),
-            ValueRef::Real(number) => query.bind(number),
-            ValueRef::Text(bytes) => query.bind(String::from_utf8_lossy(bytes).into_owned()),
-            ValueRef::Blob(bytes) => query.bind(bytes.to_vec()),
-        })
-}
-
 /// The values of a row, in the order of its columns.
-fn values<'r>(record: &'r Record, elements: &'r [u8]) -> [ValueRef<'r>; 28] {
+pub(super) fn values<'r>(record: &'r Record, elements: &'r [u8]) -> [ValueRef<'r>; 28] {
     let answer = record.answer.as_ref();
     let version =
         |version: &'r Option<VersionBytes>| blob(version.as_ref().map(VersionBytes::as_bytes));

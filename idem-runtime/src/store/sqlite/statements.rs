@@ -61,6 +61,7 @@ pub(super) const WRITE: &str = concat!(
 /// A fresh row inside of the caller's transaction, without a lease, if the file
 /// is the engine's own: the instance is a guard. The time is not behind what is
 /// stored.
+#[cfg(feature = "tx")]
 pub(super) const RESERVE_IN: &str = "INSERT INTO idem_records (id, operation, label,
     scope_digest, payload_digest, payload_elements, state, fence, attempt, claim, takeovers,
     doubt, started_us, version_running)
@@ -69,6 +70,7 @@ pub(super) const RESERVE_IN: &str = "INSERT INTO idem_records (id, operation, la
     ON CONFLICT (id) DO NOTHING RETURNING fence";
 
 /// What stands there, if the file is the engine's own.
+#[cfg(feature = "tx")]
 pub(super) const LOOK_IN: &str = concat!(
     "SELECT ",
     columns!(),
@@ -76,6 +78,7 @@ pub(super) const LOOK_IN: &str = concat!(
 );
 
 /// The end of an attempt in one statement: the transition of the same name.
+#[cfg(feature = "tx")]
 pub(super) const COMPLETE_IN: &str = "UPDATE idem_records SET state = ?4, finished_us = ?5,
     expires_us = ?6, lease_until_us = NULL, not_before_us = NULL, doubt = 0, since_us = NULL,
     reason = ?7, codec = ?8, failed = ?9, answer = ?10, answer_digest = ?11,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub(crate) use self::permit::tx_enter;
 pub use self::permit::{TxEnded, TxPermit, TxRun, tx_reserve};
 use crate::backoff;
 use crate::engine::attempt::AttemptState;

@@ -9,7 +9,7 @@ use super::{TxAttempt, Within};
 use crate::context::{self, Context};
 use crate::engine::attempt::Phase;
 use crate::engine::call::Call;
-use crate::engine::driver::{Entered, Finished, Ops};
+use crate::engine::driver::{Entered, Finished, OpsWithin};
 use crate::fault;
 use crate::outcome;
 use crate::panic::{CatchPanic, Panic};
@@ -23,7 +23,7 @@ use crate::transaction::{Session, TxConnection};
 pub struct TxPermit<'c, C, R> {
     conn: &'c mut C,
     session: fn(&mut C) -> Session<'_>,
-    ops: Ops<R>,
+    ops: OpsWithin<R>,
     run: TxRun,
 }
 
@@ -63,18 +63,29 @@ impl<R> std::fmt::Debug for TxEnded<R> {
 #[must_use = "futures do nothing unless awaited"]
 pub fn tx_reserve<'c, C, R>(
     call: Call,
-    ops: Ops<R>,
+    ops: OpsWithin<R>,
     within: Within,
     conn: &'c mut C,
 ) -> Pin<Box<impl Future<Output = ControlFlow<R, TxPermit<'c, C, R>>> + use<'c, C, R>>>
 where
     C: TxConnection,
 {
+    tx_enter(call, ops, within, conn, C::session)
+}
+
+/// As [`tx_reserve`], of a type that is known as a connection by what is given.
+pub(crate) fn tx_enter<'c, C, R>(
+    call: Call,
+    ops: OpsWithin<R>,
+    within: Within,
+    conn: &'c mut C,
+    session: fn(&mut C) -> Session<'_>,
+) -> Pin<Box<impl Future<Output = ControlFlow<R, TxPermit<'c, C, R>>> + use<'c, C, R>>> {
     Box::pin(async move {
         let parent = context::current();
         let watch = Watch::begin(call.name());
         let entered = Arc::clone(&ops.0)
-            .enter_in(call, Arc::clone(&watch), within, conn.session())
+            .enter_in(call, Arc::clone(&watch), within, session(conn))
             .instrument(watch.span())
             .await;
         let attempt = match entered {
@@ -86,7 +97,7 @@ where
         };
         ControlFlow::Continue(TxPermit {
             conn,
-            session: C::session,
+            session,
             ops,
             run: TxRun {
                 attempt,

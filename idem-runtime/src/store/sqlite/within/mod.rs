@@ -1,25 +1,30 @@
 //! Inside of the caller's transaction, on the caller's connection.
 
+mod row;
+
 use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use super::error::Failure as _;
+use super::error::Failure;
 use super::{SqliteStore, error, rows, statements};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::sql::{Ended, damaged, write_elements};
-use crate::store::transactional::{Entrance, Transactional, other_database};
+use crate::store::transactional::{Entrance, Transactional, other_database, other_kind};
 use crate::store::{Complete, Reserve, Reserved, Won, Written};
 use crate::transaction::Session;
 use crate::transition;
 
-/// Takes the connection out, which is the only kind there is if no other
-/// database's feature is on.
 fn connection(session: Session<'_>) -> Result<&mut SqliteConnection, StoreError> {
     match session {
         Session::Sqlite(conn) => Ok(conn),
-        #[cfg(any(feature = "postgres", feature = "mysql"))]
-        _ => Err(crate::store::transactional::other_kind()),
+        _ => Err(other_kind()),
+    }
+}
+
+impl Failure for sqlx::Error {
+    fn code(&self) -> Option<i32> {
+        self.as_database_error()?.code()?.parse().ok()
     }
 }
 
@@ -88,7 +93,7 @@ impl Transactional for SqliteStore {
         let now_us = self.0.time.at_least(stored);
         let decision = transition::reserve_in_transaction(Some(&record), request, now_us);
         if let Some(next) = &decision.write {
-            rows::write_in(next).execute(conn).await.map_err(failed)?;
+            row::write(next).execute(conn).await.map_err(failed)?;
         }
         Ok(Entrance::Answered(decision.reply))
     }
