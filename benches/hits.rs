@@ -38,20 +38,14 @@ fn main() -> Result<(), BoxError> {
         foyer.insert(key(1, n), value());
         moka.insert(key(1, n), value());
     }
-    let foyer = Part::new("foyer", |times| {
-        for n in 0..u64::from(times) {
-            let hit = foyer.get(&key(1, mix(n) % KEYS)).ok_or("no hit")?;
-            black_box(hit.value().clone());
-        }
-        Ok(())
-    });
-    let moka = Part::new("moka", |times| {
-        for n in 0..u64::from(times) {
-            black_box(moka.get(&key(1, mix(n) % KEYS)).ok_or("no hit")?);
-        }
-        Ok(())
-    });
-    let mut parts = vec![foyer, moka];
+    let mut parts = vec![
+        hits(&runtime, "foyer", foyer, |foyer, key| {
+            Some(black_box(foyer.get(key)?.value().clone()))
+        }),
+        hits(&runtime, "moka", moka, |moka, key| {
+            Some(black_box(moka.get(key)?))
+        }),
+    ];
     #[cfg(feature = "cache")]
     {
         let engine = Engine::builder(MemoryStore::new()).cache(64 << 20);
@@ -77,7 +71,28 @@ async fn call(engine: &Engine, n: u64) -> Result<String, Error> {
     call.run(async { Ok::<_, Error>("x".repeat(ANSWER)) }).await
 }
 
-/// On a thread of the runtime's pool, as a server's requests are.
+/// On a thread of the runtime's pool, as a server's requests are, and as ours are here.
+fn hits<'a, C: Clone + Send + Sync + 'static>(
+    runtime: &'a tokio::runtime::Runtime,
+    name: &'static str,
+    cache: C,
+    get: fn(&C, &[u8; 32]) -> Option<std::sync::Arc<[u8]>>,
+) -> Part<'a> {
+    Part::new(name, move |times| {
+        let cache = cache.clone();
+        runtime.block_on(async {
+            let gets = tokio::spawn(async move {
+                for n in 0..u64::from(times) {
+                    get(&cache, &key(1, mix(n) % KEYS)).ok_or("no hit")?;
+                }
+                Ok::<_, BoxError>(())
+            });
+            gets.await?
+        })
+    })
+}
+
+/// In the same way.
 fn replays<'a>(
     runtime: &'a tokio::runtime::Runtime,
     name: &'static str,
