@@ -39,6 +39,8 @@ mod orders;
 #[cfg(test)]
 mod place;
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 #[path = "../engine/polled.rs"]
 #[allow(dead_code, reason = "another test rings the bell itself")]
 mod polled;

@@ -122,6 +122,10 @@ macro_rules! patience {
 
 /// The same for many fresh keys, or what stands there. In the order of their
 /// ids, so that two of these cannot block each other.
+///
+/// In statements for many, `offset 0` keeps a subquery as it stands, so that each
+/// key is looked up: joined, a plan that was made while the table was empty reads
+/// all of it, or all that was ever open, once for each batch.
 const RESERVE_MANY: &str = concat!(
     "with c as materialized (select ",
     now!("$10"),
@@ -138,13 +142,14 @@ const RESERVE_MANY: &str = concat!(
        select q.id, q.operation, q.label, q.scope_digest, q.payload_digest, \
          q.payload_elements, 0, c.now, 1, q.claim, 0, false, c.now + q.lease_us, c.now, \
          q.version_running from c, q \
-       where not exists (select 1 from {records} r where r.id = q.id) order by q.id \
+       where not exists (select 1 from {records} r where r.id = q.id offset 0) order by q.id \
        on conflict (id) do nothing returning id, fence) \
      select c.now, ins.fence as won, ",
     columns!("r."),
     ", q.id as asked \
      from c cross join q left join ins on ins.id = q.id \
-     left join {records} r on r.id = q.id and ins.id is null"
+     left join lateral (select * from {records} r where r.id = q.id and ins.id is null offset 0) r \
+       on true"
 );
 
 /// The same inside of the caller's transaction, and without a lease. Whoever
@@ -271,21 +276,21 @@ const COMPLETE_MANY: &str = concat!(
      q as materialized (select * from unnest($1::bytea[], $2::bytea[], $3::bigint[], \
        $4::smallint[], $5::bigint[], $6::smallint[], $7::text[], $8::boolean[], $9::bytea[], \
        $10::bytea[]) as q (id, claim, fence, state, ttl_us, reason, codec, failed, answer, \
-         answer_digest)), \
-     held as materialized (select r.id from c cross join q join {records} r on r.id = q.id \
-       and r.claim = q.claim and r.fence = q.fence where r.state in (0, 4) \
-       order by r.id for update of r) \
+         answer_digest) order by id), \
+     held as materialized (select q.* from c cross join q cross join lateral (select 1 \
+       from {records} r where r.id = q.id and r.claim = q.claim and r.fence = q.fence \
+       and r.state in (0, 4) offset 0 for update of r) r) \
      update {records} r set ",
     ended!(
-        "q.state",
-        "q.ttl_us",
-        "q.reason",
-        "q.codec",
-        "q.failed",
-        "q.answer",
-        "q.answer_digest"
+        "held.state",
+        "held.ttl_us",
+        "held.reason",
+        "held.codec",
+        "held.failed",
+        "held.answer",
+        "held.answer_digest"
     ),
-    " from c, q, held where r.id = held.id and q.id = held.id returning r.id"
+    " from c, held where r.id = any(array[held.id]) returning r.id"
 );
 
 /// Locked in the order of their ids, so that two batches cannot block each
@@ -294,13 +299,13 @@ const RENEW: &str = concat!(
     "with c as materialized (select ",
     now!("$5"),
     " as now), \
-     h as (select * from unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[]) \
-       as h (id, claim, fence, lease_us)), \
-     held as (select r.id, h.lease_us from {records} r join h on r.id = h.id \
-       and r.claim = h.claim and r.fence = h.fence where r.state = 0 \
-       order by r.id for update of r) \
+     h as materialized (select * from unnest($1::bytea[], $2::bytea[], $3::bigint[], \
+       $4::bigint[]) as h (id, claim, fence, lease_us) order by id), \
+     held as materialized (select h.id, h.lease_us from h cross join lateral (select 1 \
+       from {records} r where r.id = h.id and r.claim = h.claim and r.fence = h.fence \
+       and r.state = 0 offset 0 for update of r) r) \
      update {records} r set lease_until_us = c.now + held.lease_us \
-     from held, c where r.id = held.id returning r.id"
+     from held, c where r.id = any(array[held.id]) returning r.id"
 );
 
 /// Where the records of an array of ids stand.
