@@ -96,19 +96,21 @@ macro_rules! columns {
 /// the same key between this statement's snapshot and its insert, neither is
 /// found: send it again.
 const RESERVE: &str = concat!(
-    "with c as materialized (select ",
-    now!("$10"),
-    " as now), \
-     ins as (insert into {records} (id, operation, label, scope_digest, payload_digest, \
+    "with ins as (insert into {records} (id, operation, label, scope_digest, payload_digest, \
        payload_elements, state, fence, attempt, claim, takeovers, doubt, lease_until_us, \
        started_us, version_running) \
-       select $1, $2, $3, $4, $5, $6, 0, c.now, 1, $7, 0, false, c.now + $8, c.now, $9 from c \
+       select $1, $2, $3, $4, $5, $6, 0, c.now, 1, $7, 0, false, c.now + $8, c.now, $9 \
+       from (select ",
+    now!("$10"),
+    " as now) c \
        where not exists (select 1 from {records} where id = $1) \
        on conflict (id) do nothing returning fence) \
-     select c.now, ins.fence as won, ",
+     select ",
+    now!("$10"),
+    " as now, ins.fence as won, ",
     columns!("r."),
     " \
-     from c left join ins on true \
+     from (select 1) one left join ins on true \
      left join {records} r on r.id = $1 and ins.fence is null"
 );
 
@@ -257,11 +259,11 @@ macro_rules! ended {
 
 /// The end of an attempt in one trip.
 const COMPLETE: &str = concat!(
-    "with c as materialized (select ",
-    now!("$11"),
-    " as now) update {records} r set ",
+    "update {records} r set ",
     ended!("$4", "$5", "$6", "$7", "$8", "$9", "$10"),
-    " from c where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state in (0, 4)"
+    " from (select ",
+    now!("$11"),
+    " as now) c where r.id = $1 and r.claim = $2 and r.fence = $3 and r.state in (0, 4)"
 );
 
 /// The ends of many attempts, and the ids of those that were their holders'.
