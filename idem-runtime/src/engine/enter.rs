@@ -164,7 +164,7 @@ async fn ask_until_answered(
         };
         let left_us = match reserved {
             Reserved::Won(won) => {
-                telemetry::won(&prepared.operation, prepared.id(), &won);
+                telemetry::won(prepared.operation.clone(), prepared.id(), &won);
                 engine.outdated(&prepared.id());
                 let holder = Holder {
                     id: prepared.id(),
@@ -361,7 +361,7 @@ pub(crate) async fn read_recorded(
                     claim,
                     fence: won.fence,
                 };
-                telemetry::won(&prepared.operation, prepared.id(), &won);
+                telemetry::won(prepared.operation.clone(), prepared.id(), &won);
                 drop(Attempt::start(engine, prepared, holder, won, sent_us, None));
                 return None;
             }
@@ -482,7 +482,7 @@ impl<'a> Wait<'a> {
     /// Counts this call as a waiter, unless there are too many.
     fn admit(&mut self) -> bool {
         if self.waiting.is_none() {
-            self.waiting = Waiting::admit(self.engine, &self.prepared.operation);
+            self.waiting = Waiting::admit(self.engine, self.prepared.operation.clone());
         }
         self.waiting.is_some()
     }

@@ -19,11 +19,11 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Lets a call wait, unless there are too many that do.
-    pub(crate) fn admit(engine: &Arc<Inner>, operation: &Cow<'static, str>) -> Option<Self> {
+    pub(crate) fn admit(engine: &Arc<Inner>, operation: Cow<'static, str>) -> Option<Self> {
         let tracked = engine.waiters.track_below(engine.limits.max_waiters)?;
         Some(Self {
             engine: Arc::clone(engine),
-            operation: operation.clone(),
+            operation,
             since: engine.clock.monotonic(),
             _tracked: tracked,
         })
@@ -33,6 +33,6 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let time = self.engine.clock.monotonic().saturating_sub(self.since);
-        telemetry::waited(&self.operation, time);
+        telemetry::waited(std::mem::take(&mut self.operation), time);
     }
 }

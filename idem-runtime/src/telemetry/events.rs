@@ -46,23 +46,23 @@ pub(crate) fn started(
     }
 }
 
-pub(crate) fn won(operation: &Cow<'static, str>, record: RecordId, won: &Won) {
-    count!(RESERVATIONS, "operation" => operation.clone());
+pub(crate) fn won(operation: Cow<'static, str>, record: RecordId, won: &Won) {
     if won.doubt {
         count!(TAKEOVERS, "operation" => operation.clone());
-        tracing::warn!(target: TARGET, operation = &**operation,
+        tracing::warn!(target: TARGET, operation = &*operation,
             %record,
             attempt = won.attempt,
             "took over an attempt that ended without an answer"
         );
     }
+    count!(RESERVATIONS, "operation" => operation);
 }
 
 /// A call of this operation waited.
-pub(crate) fn waited(operation: &Cow<'static, str>, time: Duration) {
+pub(crate) fn waited(operation: Cow<'static, str>, time: Duration) {
+    tracing::debug!(target: TARGET, operation = &*operation, ?time, "waited for another attempt");
     #[cfg(feature = "metrics")]
-    metrics::histogram!(names::WAIT_SECONDS, "operation" => operation.clone()).record(time);
-    tracing::debug!(target: TARGET, operation = &**operation, ?time, "waited for another attempt");
+    metrics::histogram!(names::WAIT_SECONDS, "operation" => operation).record(time);
 }
 
 /// A request without a key is no call, but counts as one.
@@ -77,8 +77,8 @@ pub(crate) fn internal(error: &Error) {
     tracing::error!(target: TARGET, %error, "a request was refused");
 }
 
-pub(crate) fn damaged(operation: &Cow<'static, str>) {
-    tracing::error!(target: TARGET, operation = &**operation,
+pub(crate) fn damaged(operation: &str) {
+    tracing::error!(target: TARGET, operation,
         "a recorded answer is damaged: its bytes are not those that were stored"
     );
 }

@@ -212,10 +212,6 @@ where
 }
 
 /// A call before anything is awaited.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "taken apart at once, and a box would be one more allocation"
-)]
 enum Opened {
     Ready(Arc<Inner>, Identified, Option<Context>),
     Unprotected,

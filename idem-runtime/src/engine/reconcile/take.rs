@@ -64,7 +64,7 @@ async fn take_over(
         fence: won.fence,
     };
     let doubt = won.doubt;
-    telemetry::won(&prepared.operation, prepared.id(), &won);
+    telemetry::won(prepared.operation.clone(), prepared.id(), &won);
     let attempt = Attempt::start(engine, &prepared, holder, won, sent_us, None);
     // Released or forgotten at this very moment it is the next caller's, who has a
     // body; and after a reply that took longer than the lease it is anybody's.

@@ -13,8 +13,9 @@
 //! one of them is told to that one: stores take every request twice.
 //!
 //! A lane is a task: no caller cuts off the others by leaving, or holds them up
-//! by not being polled; who goes alone carries nobody else. A trip ends when all who wait for it have left. If the
-//! lane's runtime ends, those who were not sent yet take another one.
+//! by not being polled; who goes alone carries nobody else. A trip ends when all
+//! who wait for it have left. If the lane's runtime ends, those who were not sent
+//! yet take another one.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;

@@ -135,7 +135,7 @@ pub(super) async fn enter(
     if let Ok((holder, won)) = &reserved
         && !engine.is_drained()
     {
-        telemetry::won(&prepared.operation, prepared.id(), won);
+        telemetry::won(prepared.operation.clone(), prepared.id(), won);
         fault::point("after-reserve").await;
         return Ok(TxAttempt {
             engine: Arc::clone(engine),
@@ -191,7 +191,7 @@ async fn reserve(
             Entrance::Held { waited: false } => MAX_RETRY_AFTER,
             Entrance::Held { waited: true } => break,
         };
-        waiting = waiting.or_else(|| Waiting::admit(engine, &prepared.operation));
+        waiting = waiting.or_else(|| Waiting::admit(engine, prepared.operation.clone()));
         let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if over || waiting.is_none() {
             return Err(Entry::Refused(Error::InProgress {
