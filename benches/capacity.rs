@@ -184,6 +184,12 @@ async fn redis_bytes(options: &Options, calls: u64, url: &str) -> Result<(), Box
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         Ok::<_, BoxError>(line.ok_or("INFO lacks a line")?.parse::<f64>()?)
     };
+    // A log that is written anew meanwhile is shorter than what was logged.
+    let still = ["SET", "auto-aof-rewrite-percentage", "0"];
+    let _: () = redis::cmd("CONFIG")
+        .arg(&still)
+        .query_async(&mut connection)
+        .await?;
     let memory = info(&mut connection, "memory", "used_memory").await?;
     let log = info(&mut connection, "persistence", "aof_current_size").await?;
     let store = RedisStore::options().prefix(&prefix).connect(url).await?;
