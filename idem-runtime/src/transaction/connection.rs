@@ -18,6 +18,12 @@ use super::Session;
 ///     conn.session().is_in_transaction()
 /// }
 /// ```
+/// Nothing else is one:
+/// ```compile_fail,E0277
+/// fn stands_behind_tx<C: idem::transaction::TxConnection>() {}
+///
+/// stands_behind_tx::<std::net::TcpStream>();
+/// ```
 #[cfg_attr(
     feature = "tx",
     diagnostic::on_unimplemented(
