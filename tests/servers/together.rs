@@ -42,6 +42,19 @@ mod reservations {
     }
 }
 
+mod ends {
+    use super::*;
+
+    on_each_server! {
+        @ postgres Postgres
+        a_record_that_another_session_has_locked_delays_no_other_end
+    }
+    on_each_server! {
+        @ mariadb MariaDb
+        a_record_that_another_session_has_locked_delays_no_other_end
+    }
+}
+
 on_each_server! {
     each_of_many_ends_is_told_whether_it_was_its_to_end,
     each_of_many_ends_records_its_version_as_one_alone_does,
@@ -193,7 +206,7 @@ impl Scene {
     async fn fill_with_ends(&mut self, ends: Vec<Complete>) -> Vec<Asked<Written>> {
         self.session.run("begin").await;
         let lock = format!(
-            "select state from {} where operation = 'together' for update",
+            "select state from {} where operation = 'together' for update skip locked",
             self.table
         );
         self.session.run(&lock).await;
@@ -204,6 +217,19 @@ impl Scene {
             self.under_way(number).await;
         }
         full
+    }
+
+    /// Begins another session, which has locked what stands at this key.
+    async fn locked_by_another(&self, server: Server, key: u8) -> Session {
+        let mut session = Session::open(&server.url()).await;
+        let id = session.bytes(&[key; 32]);
+        session.run("begin").await;
+        let lock = format!(
+            "select state from {} where id = {id} for update",
+            self.table
+        );
+        session.run(&lock).await;
+        session
     }
 
     async fn let_go(&mut self) {
@@ -337,6 +363,36 @@ async fn a_key_that_another_session_has_locked_delays_no_other(server: Server) {
     assert!(polled.await, "only its own caller waits for it");
     other.let_go().await;
     assert!(matches!(stuck.await, Ok(Reserved::Won(_))));
+}
+
+async fn a_record_that_another_session_has_locked_delays_no_other_end(server: Server) {
+    let mut scene = Scene::new(server).await;
+    let mut ends = Vec::new();
+    for key in (4..8).chain(100..100 + LANES) {
+        ends.push(end(key, 1, scene.won(key).await.fence));
+    }
+    let mut other = scene.locked_by_another(server, 5).await;
+    let full = scene.fill_with_ends(ends.split_off(4)).await;
+    let mut asked = Vec::new();
+    for request in ends {
+        asked.push(scene.end(request).await);
+    }
+    scene.let_go().await;
+    let mut stuck = asked.remove(1);
+    for asked in full.into_iter().chain(asked) {
+        let asked = tokio::time::timeout(Duration::from_secs(20), asked);
+        assert!(matches!(
+            asked.await,
+            Ok(Ok(Written::Done | Written::AlreadyDone))
+        ));
+    }
+    let polled = std::future::poll_fn(|cx| Poll::Ready(stuck.as_mut().poll(cx).is_pending()));
+    assert!(polled.await, "only its own caller waits for it");
+    other.run("rollback").await;
+    assert!(matches!(
+        stuck.await,
+        Ok(Written::Done | Written::AlreadyDone)
+    ));
 }
 
 async fn one_that_the_server_refuses_is_told_so_and_no_other(server: Server) {

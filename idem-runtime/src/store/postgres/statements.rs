@@ -268,18 +268,19 @@ const COMPLETE: &str = concat!(
 
 /// The ends of many attempts, and the ids of those that were their holders'.
 /// Locked in the order of their ids, so that neither another batch nor a renewal
-/// can block it for good.
+/// can block it for good. All are listed before the first one is locked, so how
+/// long it waits is set by then.
 const COMPLETE_MANY: &str = concat!(
     "with c as materialized (select ",
     now!("$11"),
     " as now, ",
     patience!(),
     "), \
-     q as materialized (select * from unnest($1::bytea[], $2::bytea[], $3::bigint[], \
-       $4::smallint[], $5::bigint[], $6::smallint[], $7::text[], $8::boolean[], $9::bytea[], \
-       $10::bytea[]) as q (id, claim, fence, state, ttl_us, reason, codec, failed, answer, \
-         answer_digest) order by id), \
-     held as materialized (select q.* from c cross join q cross join lateral (select 1 \
+     q as materialized (select q.* from c cross join unnest($1::bytea[], $2::bytea[], \
+       $3::bigint[], $4::smallint[], $5::bigint[], $6::smallint[], $7::text[], $8::boolean[], \
+       $9::bytea[], $10::bytea[]) as q (id, claim, fence, state, ttl_us, reason, codec, failed, \
+         answer, answer_digest) order by id), \
+     held as materialized (select q.* from q cross join lateral (select 1 \
        from {records} r where r.id = q.id and r.claim = q.claim and r.fence = q.fence \
        and r.state in (0, 4) offset 0 for update of r) r) \
      update {records} r set ",
