@@ -21,8 +21,6 @@ pub(crate) mod tracker;
 mod waiting;
 mod within;
 
-use std::pin::{Pin, pin};
-use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -42,7 +40,6 @@ use crate::clock::Clock;
 use crate::context;
 use crate::error::{Error, StoreError};
 use crate::identity::Identity;
-use crate::panic::CatchPanic;
 use crate::policy::Ttl;
 use crate::singleflight::Flights;
 use crate::store::Store;
@@ -135,12 +132,6 @@ pub(crate) enum Spawned<O> {
     Gone,
 }
 
-/// What came of polling work once.
-pub(crate) enum Polled<D, W> {
-    Ended(D),
-    Waits(W),
-}
-
 impl Inner {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
@@ -190,27 +181,6 @@ impl Inner {
                     .try_into_panic()
                     .map_or(Spawned::Gone, Spawned::Panicked),
             }
-        }
-    }
-
-    /// Polls work once where its caller is, so that what need not wait needs no
-    /// task. Its caller cannot leave meanwhile, and hands what waits to
-    /// [`spawn`](Self::spawn), which polls it again at once: no wake-up is lost.
-    pub(crate) fn poll_once<O, W>(&self, mut work: Pin<Box<W>>) -> Polled<Spawned<O>, Pin<Box<W>>>
-    where
-        W: Future<Output = Option<O>>,
-    {
-        let polled = {
-            let runtime = self.runtime();
-            let _inside = runtime.as_ref().map(Handle::enter);
-            let mut task = TaskContext::from_waker(Waker::noop());
-            pin!(CatchPanic(work.as_mut())).poll(&mut task)
-        };
-        match polled {
-            Poll::Pending => Polled::Waits(work),
-            Poll::Ready(Ok(Some(done))) => Polled::Ended(Spawned::Done(done)),
-            Poll::Ready(Ok(None)) => Polled::Ended(Spawned::Gone),
-            Poll::Ready(Err(panic)) => Polled::Ended(Spawned::Panicked(panic)),
         }
     }
 

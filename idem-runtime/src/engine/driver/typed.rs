@@ -17,7 +17,7 @@ use crate::context::{self, Context};
 use crate::engine::attempt::Attempt;
 use crate::engine::call::{Call, Identified, Prepared};
 use crate::engine::enter::{Caller, Entry, Presence, enter};
-use crate::engine::{Engine, Inner, Polled, Spawned};
+use crate::engine::{Engine, Inner, Spawned};
 use crate::error::Error;
 use crate::fault;
 use crate::outcome::{self, How, Outcome};
@@ -120,12 +120,9 @@ where
             let caller = Caller(Arc::clone(&presence));
             let id = prepared.id();
             let asking = Arc::clone(&self).ask(Arc::clone(&engine), prepared, presence);
-            let spawned = match engine.poll_once(Box::pin(asking)) {
-                Polled::Ended(spawned) => spawned,
-                // If the caller is gone, nobody takes up what it wins, and
-                // dropping that gives the reservation back.
-                Polled::Waits(asking) => engine.spawn(asking).await,
-            };
+            // If the caller is gone, nobody takes up what it wins, and dropping
+            // that gives the reservation back.
+            let spawned = engine.spawn(asking).await;
             drop(caller);
             let spawned = match spawned {
                 Spawned::Done(Ok(attempt)) if engine.is_drained() => {
@@ -226,9 +223,9 @@ where
     M: ErrorMapping<E>,
     C: Codec<T, P::Kept>,
 {
-    /// Asks for the call at once, inside of the call's span, and begins a task
-    /// for what is left to do. What is returned waits for that, and holds
-    /// nothing of the call's arguments.
+    /// Gives an answer that is at hand, inside of the call's span, or begins a
+    /// task that asks for one. What is returned waits for that, and holds nothing
+    /// of the call's arguments.
     fn detached_watched(
         self: Arc<Self>,
         call: Call,
@@ -255,28 +252,11 @@ where
         let presence = Presence::new();
         let caller = Caller(Arc::clone(&presence));
         let id = prepared.id();
-        let asking = Arc::clone(&self).ask(Arc::clone(&engine), prepared, Arc::clone(&presence));
-        let asked = match engine.poll_once(Box::pin(asking)) {
-            Polled::Ended(Spawned::Done(Ok(attempt))) => Polled::Ended(attempt),
-            Polled::Ended(Spawned::Done(Err(finished))) => {
-                return Working::Done(finished.counted(&watch));
-            }
-            Polled::Ended(Spawned::Panicked(panic)) => {
-                let panicked = self.finished(Spawned::Panicked(panic), id);
-                return Working::Done(panicked.counted(&watch));
-            }
-            Polled::Ended(Spawned::Gone) => {
-                return Working::Done(self.finished(Spawned::Gone, id).counted(&watch));
-            }
-            Polled::Waits(asking) => Polled::Waits(asking),
-        };
-        let this = Arc::clone(&self);
+        let (this, asked) = (Arc::clone(&self), Arc::clone(&engine));
         let watched = Arc::clone(&watch);
         let work = async move {
-            let entered = match asked {
-                Polled::Ended(attempt) => Ok(attempt),
-                Polled::Waits(asking) => asking.await?,
-            };
+            let asking = Arc::clone(&this).ask(asked, prepared, Arc::clone(&presence));
+            let entered = asking.await?;
             let finished = match entered {
                 // In both cases, dropping the attempt gives the reservation
                 // back.

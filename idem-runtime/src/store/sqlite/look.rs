@@ -9,7 +9,7 @@ use super::error::store_error;
 use super::jobs::{Done, Op};
 use super::time::StoreTime;
 use super::{SqliteStore, gone, rows};
-use crate::clock::{Clock as _, SystemClock, micros};
+use crate::clock::{Clock, SystemClock, micros};
 use crate::error::StoreError;
 use crate::identity::{Fingerprint, RecordId};
 use crate::store::{Reserve, Reserved};
@@ -27,20 +27,20 @@ const REST: Duration = Duration::from_secs(1);
 /// another thread. One on a slow disk must not hold up a runtime again and again.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// On this process's monotonic clock.
+    /// On the monotonic clock that measures.
     rests_until_us: AtomicI64,
 }
 
 impl Pace {
     /// Measures what is done here and now; none without doing it while looks are
     /// slow.
-    fn measure<T>(&self, look: impl FnOnce() -> Option<T>) -> Option<T> {
-        let started = SystemClock.monotonic();
+    fn measure<T>(&self, clock: &impl Clock, look: impl FnOnce() -> Option<T>) -> Option<T> {
+        let started = clock.monotonic();
         if micros(started) < self.rests_until_us.load(Ordering::Relaxed) {
             return None;
         }
         let looked = look();
-        let ended = SystemClock.monotonic();
+        let ended = clock.monotonic();
         if ended.saturating_sub(started) > SLOW {
             self.rests_until_us
                 .store(micros(ended + REST), Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl SqliteStore {
     /// Looks here and now, if that is quick and waits for nobody. An error is
     /// left to those who can wait.
     fn at_once<T>(&self, look: impl FnOnce(&Connection) -> Option<T>) -> Option<T> {
-        self.0.pace.measure(|| {
+        self.0.pace.measure(&SystemClock, || {
             self.0.readers.at_once(|conn| {
                 conn.busy_timeout(Duration::ZERO).ok()?;
                 let looked = look(conn);
@@ -118,20 +118,45 @@ fn look(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::from_micros;
+
+    /// A monotonic clock that stands still unless it is moved.
+    #[derive(Debug, Default)]
+    struct ByHand(AtomicI64);
+
+    impl ByHand {
+        fn advance(&self, by: Duration) {
+            self.0.fetch_add(micros(by), Ordering::Relaxed);
+        }
+    }
+
+    impl Clock for ByHand {
+        fn monotonic(&self) -> Duration {
+            from_micros(self.0.load(Ordering::Relaxed))
+        }
+
+        fn unix_us(&self) -> i64 {
+            0
+        }
+    }
 
     #[test]
     fn after_a_slow_look_the_threads_look() {
-        let pace = Pace::default();
-        let slow = || {
-            let started = SystemClock.monotonic();
-            while SystemClock.monotonic() - started <= SLOW {}
-            Some(())
+        let (pace, clock) = (Pace::default(), ByHand::default());
+        let look = |takes| {
+            pace.measure(&clock, || {
+                clock.advance(takes);
+                Some(())
+            })
         };
-        assert_eq!(pace.measure(|| Some(1)), Some(1));
-        assert_eq!(pace.measure(|| Some(2)), Some(2));
-        assert_eq!(pace.measure(slow), Some(()));
-        assert_eq!(pace.measure(|| Some(3)), None);
-        pace.rests_until_us.store(0, Ordering::Relaxed);
-        assert_eq!(pace.measure(|| Some(4)), Some(4));
+        let instant = Duration::from_micros(1);
+        assert_eq!(look(SLOW), Some(()));
+        assert_eq!(look(instant), Some(()), "it was not slow");
+        assert_eq!(look(SLOW + instant), Some(()));
+        assert_eq!(look(instant), None);
+        clock.advance(REST - instant);
+        assert_eq!(look(instant), None);
+        clock.advance(instant);
+        assert_eq!(look(instant), Some(()));
     }
 }
