@@ -77,6 +77,12 @@ pub(crate) async fn patient_engine(place: &str) -> Engine {
     with_lease(place, Duration::from_secs(30), Duration::from_secs(5)).await
 }
 
+/// The same for who comes after the dead: it does not wait long for them, and does
+/// not lapse itself, however busy the machine is.
+pub(crate) async fn successor_engine(place: &str) -> Engine {
+    with_lease(place, Duration::from_secs(30), GRACE).await
+}
+
 async fn with_lease(place: &str, lease: Duration, grace: Duration) -> Engine {
     #[cfg(feature = "servers")]
     let builder = servers::builder(place).await;

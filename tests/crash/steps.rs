@@ -53,7 +53,7 @@ fn case(kind: Kind, mode: &str, point: &'static str) -> Result<(), Failed> {
 
     let runtime = tokio::runtime::Runtime::new()?;
     let answer = runtime.block_on(async {
-        let engine = place::engine(&store).await;
+        let engine = place::successor_engine(&store).await;
         call(mode, &engine, ledger.clone(), "").await
     })?;
     let lines = ledger.lines();
